@@ -228,6 +228,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     // Before elementwise ops are gathered: a region of theirs may stand between two reductions, or behind both.
     pm.addNestedPass<func::FuncOp>(createMergeReductions());
     pm.addNestedPass<func::FuncOp>(createFuseElementwise());
+    pm.addNestedPass<func::FuncOp>(createFuseCopies()); // of what nothing reads in place
   }
   addCleanup(pm);
   if (options.fusion != Fusion::None)

@@ -161,6 +161,14 @@ static bool takesExtremes(Operation *op) {
          (isa<ds::LinearOp, ds::PerElement>(op) && !op->getBlock()->getOps<ds::LinearOp>().empty());
 }
 
+/// Whether window ops show the value of what comes from outside of its region.
+static bool showsMemory(Value value) {
+  Block *body = value.getParentBlock();
+  while (value.getParentBlock() == body && ds::isWindowOp(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value.getParentBlock() != body;
+}
+
 static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
@@ -218,6 +226,10 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
             return (isa<ds::LinearOp>(user) || ds::preparesRows(user)) && user->getBlock() == &body;
           }))
         continue; // its prologue
+      if (ds::insertedResult(&op))
+        continue; // of what it computes
+      if (isa<ds::ReshapeOp>(op) && (showsMemory(op.getResult(0)) || llvm::all_of(op.getUsers(), ds::insertedResult)))
+        continue;
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "

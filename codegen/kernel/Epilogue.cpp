@@ -17,7 +17,7 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
     else if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && ds::extremesOf(op))
       extremes.push_back(reduce);
     else if (op != anchor && !isa<ds::ConstantOp>(op) && !isPrologue(op) && !isSharedNumber(op->getResult(0)) &&
-             !ds::showsParts(op))
+             !ds::isWindowOp(op) && !ds::insertedResult(op))
       ops.push_back(op);
 }
 
@@ -35,7 +35,7 @@ LogicalResult Epilogue::verify() {
     if (failed(verifyExtreme(op)))
       return failure();
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
-  for (Value value : k.yielded()) {
+  for (auto [number, value] : llvm::enumerate(k.yielded())) {
     bool isStep = isa<ds::LinearOp>(anchor) && isa_and_present<ds::PerElement>(value.getDefiningOp()) && isHeld(value);
     bool areRows = isPrologue(value.getDefiningOp()) && (isStep || value == anchor->getOperand(0)) &&
                    !value.getDefiningOp<ds::QuantizeRowsOp>();
@@ -46,8 +46,12 @@ LogicalResult Epilogue::verify() {
       return k.kernel.emitOpError("yields what its product's rows become");
     if (other && value == other.getResult())
       return k.kernel.emitOpError("yields the product that its ops combine with another one");
-    if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
+    Value stored = computedOf(value);
+    bool isComputed = stored == anchor->getResult(0) || llvm::is_contained(ops, stored.getDefiningOp());
+    if (!isComputed || k.sizesOf(stored) != shape)
       return k.kernel.emitOpError("expects results of the sizes of its anchor");
+    if (!storedRows(static_cast<unsigned>(number)))
+      return value.getDefiningOp()->emitOpError("inserts what the tiles of its kernel do not meet in whole rows");
     if (!isHeld(value))
       return k.kernel.emitOpError("expects results that vectors store, found ") << k.elementOf(value);
   }
@@ -66,13 +70,30 @@ LogicalResult Epilogue::verify() {
         return op->emitOpError("reads what is computed before its kernel's product");
       if (isSharedNumber(value))
         continue;
-      if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
+      if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes) ||
+          (ds::isWindowOp(value.getDefiningOp()) && !shownRows(value)))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
       if (isa<BlockArgument>(value) && !ds::isTileOperand(k.elementOf(value), k.sizesOf(value)))
         return op->emitOpError("expects operands that vectors load, found ") << k.elementOf(value);
     }
   }
   return success();
+}
+
+/// Where rows of an operand lie that window ops show.
+std::optional<ds::RowWindow> Epilogue::shownRows(Value value) {
+  auto shown = k.sizesOf(value) == shape ? operandWindow(k, value) : std::nullopt;
+  return shown ? ds::RowWindow::of(shown->window, static_cast<size_t>(rowAxes)) : std::nullopt;
+}
+
+/// Where rows of a result are stored.
+std::optional<ds::RowWindow> Epilogue::storedRows(unsigned number) {
+  auto window = storedWindow(k, number);
+  return window ? ds::RowWindow::of(*window, static_cast<size_t>(rowAxes)) : std::nullopt;
+}
+
+Value Epilogue::placeIn(const ds::RowWindow &rows, const TilePlace &place) {
+  return k.add(k.index(rows.offset), k.add(k.mul(place.row, k.index(rows.stride)), place.column));
 }
 
 /// Parts of rows are panels, so that a vector belongs to one.
@@ -179,19 +200,28 @@ Value Epilogue::operand(Value value, const TilePlace &place, Value like) {
         scalarConstant(k.b, k.loc, type, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
   if (areScales(value))
     return spread(k.load(scales.first, k.sub(place.row, scales.second), type));
-  Value position = k.constant(0);
+  Value position = k.constant(0), buffer;
   ds::TileAccess access = accessOf(value);
   switch (access) {
-  case ds::TileAccess::whole: position = k.add(k.mul(place.row, columns), place.column); break;
+  case ds::TileAccess::whole:
+    if (auto shown = ds::isWindowOp(value.getDefiningOp()) ? operandWindow(k, value) : std::nullopt) {
+      buffer = k.bufferOf(shown->argument);
+      position = placeIn(*shownRows(value), place);
+    } else {
+      position = k.add(k.mul(place.row, columns), place.column);
+    }
+    break;
   case ds::TileAccess::scalar: break;
   case ds::TileAccess::columns: position = place.column; break;
   case ds::TileAccess::rows: position = place.row; break;
   case ds::TileAccess::lastRows: position = k.remainder(place.row, k.index(shape[rowAxes - 1])); break;
   }
+  if (!buffer)
+    buffer = isSharedNumber(value) ? numbers->at(value) : k.bufferOf(value);
   bool isVector = vector && (access == ds::TileAccess::whole || access == ds::TileAccess::columns);
   if (!isVector)
-    return spread(k.load(isSharedNumber(value) ? numbers->at(value) : k.bufferOf(value), position, type));
-  Value raw = loadLanes(k, vector.clone(storageType(type)), k.bufferOf(value), position, place.mask);
+    return spread(k.load(buffer, position, type));
+  Value raw = loadLanes(k, vector.clone(storageType(type)), buffer, position, place.mask);
   return fromStorage(k.b, k.loc, raw, type);
 }
 
@@ -221,16 +251,19 @@ llvm::DenseMap<Value, Value> Epilogue::apply(Value value, const TilePlace &place
     values[op->getResult(0)] = emitPointwise(k.b, k.loc, op, operands, elements, k.elementOf(op->getResult(0)));
   }
   // All is computed before anything is stored: a result may lie where an operand did.
-  Value position = k.add(k.mul(place.row, columns), place.column);
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
     if (isPrologue(yielded.getDefiningOp()) || isStoredByOther(yielded) ||
         llvm::is_contained(extremes, yielded.getDefiningOp()))
       continue;
     Type type = k.elementOf(yielded);
+    Value computed = values[computedOf(yielded)];
+    Value position = ds::insertedResult(yielded.getDefiningOp())
+                         ? placeIn(*storedRows(static_cast<unsigned>(number)), place)
+                         : k.add(k.mul(place.row, columns), place.column);
     if (isa<VectorType>(value.getType()))
-      storeLanes(k, toStorage(k.b, k.loc, values[yielded], type), k.outputBuffer(number), position, place.mask);
+      storeLanes(k, toStorage(k.b, k.loc, computed, type), k.outputBuffer(number), position, place.mask);
     else
-      k.store(values[yielded], k.outputBuffer(number), position, type);
+      k.store(computed, k.outputBuffer(number), position, type);
   }
   return values;
 }

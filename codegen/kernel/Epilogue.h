@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
 
 #include "codegen/kernel/SharedNumbers.h"
+#include "codegen/kernel/Views.h"
 #include "codegen/tile/Gemm.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/Reductions.h"
@@ -79,6 +80,10 @@ private:
     auto quantize = value.getDefiningOp<ds::QuantizeRowsOp>();
     return quantize && value == quantize.getScales();
   }
+  std::optional<ds::RowWindow> shownRows(mlir::Value value);
+  std::optional<ds::RowWindow> storedRows(unsigned number);
+  /// The place of an element in a buffer that holds the rows.
+  mlir::Value placeIn(const ds::RowWindow &rows, const TilePlace &place);
   ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
   mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
 

@@ -1,20 +1,18 @@
 // Follows transposes, slices and reshapes between an anchor and the buffers of its kernel.
 #include "codegen/kernel/Views.h"
 
-#include "dialects/ds/StridedWindow.h"
-
 using namespace mlir;
 
 namespace deepstride {
 
-static View viewOf(Value buffer, const ds::StridedWindow &window) {
+View viewOf(Value buffer, const ds::StridedWindow &window) {
   View view{buffer, window.offset, {}};
   for (auto [size, stride] : llvm::zip_equal(window.sizes, window.strides))
     view.axes.push_back({size, stride, true, std::nullopt});
   return view;
 }
 
-std::optional<View> operandView(KernelBuilder &k, Value value) {
+std::optional<ShownWindow> operandWindow(KernelBuilder &k, Value value) {
   SmallVector<Operation *> ops;
   while (ds::isWindowOp(value.getDefiningOp())) {
     ops.push_back(value.getDefiningOp());
@@ -30,7 +28,12 @@ std::optional<View> operandView(KernelBuilder &k, Value value) {
     if (!window)
       return std::nullopt;
   }
-  return viewOf(k.bufferOf(value), *window);
+  return ShownWindow{value, std::move(*window)};
+}
+
+std::optional<View> operandView(KernelBuilder &k, Value value) {
+  auto shown = operandWindow(k, value);
+  return shown ? std::optional(viewOf(k.bufferOf(shown->argument), shown->window)) : std::nullopt;
 }
 
 std::optional<View> resultView(KernelBuilder &k, Value result) {
@@ -50,6 +53,21 @@ std::optional<View> resultView(KernelBuilder &k, Value result) {
     return moved;
   }
   return std::nullopt;
+}
+
+Value computedOf(Value yielded) {
+  Value inserted = ds::insertedResult(yielded.getDefiningOp());
+  return inserted ? inserted : yielded;
+}
+
+std::optional<ds::StridedWindow> storedWindow(KernelBuilder &k, unsigned number) {
+  Value yielded = k.yielded()[number], value = computedOf(yielded);
+  if (value == yielded)
+    return ds::StridedWindow::whole(k.sizesOf(value));
+  auto insert = yielded.getDefiningOp<ds::InsertOp>();
+  SizeVector starts = *sizesFromAttribute(insert.getStarts());
+  return ds::reshapedWindow(ds::insertedBox(k.sizesOf(insert.getInto()), k.sizesOf(insert.getUpdate()), starts),
+                            k.sizesOf(value));
 }
 
 bool areOneAxis(ArrayRef<View> views, size_t inner) {

@@ -82,7 +82,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                << type;
     if (softmax)
       continue; // it looks at all of them
-    if (areNumbers || (hasProduct && ds::givesSharedNumber(op)) || ds::extremesOf(op))
+    if (areNumbers || (hasProduct && ds::givesSharedNumber(op)) || ds::extremesOf(op) || ds::insertedResult(op))
       continue; // before the anchor, or of what it makes
     if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp, ds::ConstantOp>(op)
                      : isa<ds::PerElement, ds::ReshapeOp>(op))

@@ -33,7 +33,7 @@ struct Access {
 
 class ElementwiseLowering {
 public:
-  explicit ElementwiseLowering(KernelBuilder &k) : k(k), loops(k.sizesOf(k.yielded().front())) {}
+  explicit ElementwiseLowering(KernelBuilder &k) : k(k), loops(k.sizesOf(computedOf(k.yielded().front()))) {}
   LogicalResult run();
 
 private:
@@ -309,21 +309,29 @@ void ElementwiseLowering::tellElementwise(size_t inputCount) {
 }
 
 LogicalResult ElementwiseLowering::run() {
-  for (Value value : k.yielded())
+  SmallVector<Value> results = llvm::map_to_vector(k.yielded(), computedOf);
+  for (Value value : results)
     if (k.sizesOf(value) != loops)
       return k.kernel.emitOpError("expects results of one size");
   for (Operation *op : k.ops())
-    if (isa<ds::ReshapeOp>(op) && !operandView(k, op->getResult(0)))
+    if (isa<ds::ReshapeOp>(op) && !llvm::all_of(op->getUsers(), ds::insertedResult) &&
+        !operandView(k, op->getResult(0)))
       return op->emitOpError("shows elements that no strides reach");
+  SmallVector<View> stored;
+  for (unsigned number = 0; number < results.size(); ++number) {
+    auto window = storedWindow(k, number);
+    if (!window)
+      return k.yielded()[number].getDefiningOp()->emitOpError("inserts elements where no strides reach");
+    stored.push_back(viewOf(k.outputBuffer(number), *window));
+  }
   guardDivisors();
   Access identity;
   for (unsigned axis = 0; axis < loops.size(); ++axis)
     identity.axes.push_back({0, 1, static_cast<int>(axis), std::nullopt});
-  for (Value value : k.yielded())
+  for (Value value : results)
     emit(nullptr, value, identity);
   size_t inputCount = windows.size();
-  for (unsigned i = 0; i < k.yielded().size(); ++i)
-    windows.push_back(k.broadcastView(k.outputBuffer(i), loops, loops));
+  llvm::append_range(windows, stored);
   collapse();
   collapseRepeats(inputCount);
   if (loops.empty()) { // a scalar is a loop of one
@@ -353,10 +361,10 @@ LogicalResult ElementwiseLowering::run() {
   auto generic = linalg::GenericOp::create(
       k.b, k.loc, inputs, outputs, maps, iterators, [&](OpBuilder &body, Location loc, ValueRange arguments) {
         elements = arguments;
-        SmallVector<Value> stored;
-        for (Value value : k.yielded())
-          stored.push_back(toStorage(body, loc, emit(&body, value, identity), k.elementOf(value)));
-        linalg::YieldOp::create(body, loc, stored);
+        SmallVector<Value> values;
+        for (Value value : results)
+          values.push_back(toStorage(body, loc, emit(&body, value, identity), k.elementOf(value)));
+        linalg::YieldOp::create(body, loc, values);
       });
   generic->setAttr("ds.range", k.b.getUnitAttr());
   SizeVector outer(loops.begin(), loops.end() - 1);

@@ -159,9 +159,6 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 bool TransposeOp::isPointwise() { return false; }
 
 bool SliceOp::isPointwise() { return false; }
-
-// A box may lie anywhere, and loops over a region have no run-time offsets.
-bool SliceOp::joinsRegions() { return false; }
 /// That an axis of a box lies inside the operand. Both ends are checked when the program runs where they are not known;
 /// a box of no elements may start one place outside, as the end of a walk backwards through nothing does.
 static LogicalResult requireBox(Inference &inference, size_t axis, const SizeExpr &start, const SizeExpr &count,

@@ -47,7 +47,7 @@ def DS_TransposeOp : DS_TensorOp<"transpose", [DeclareOpInterfaceMethods<DS_PerE
   let hasFolder = 1;
 }
 
-def DS_SliceOp : DS_TensorOp<"slice", [DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise", "joinsRegions"]>]> {
+def DS_SliceOp : DS_TensorOp<"slice", [DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise"]>]> {
   let summary = "a strided box of a tensor";
   let description = [{
     Element i along an axis is operand element `starts + i * steps`; starts are already normalised (not negative), a

@@ -41,8 +41,8 @@ static std::optional<SizeExpr> joined(const StridedWindow &window, size_t from, 
   return stride.value_or(SizeExpr(1));
 }
 
-/// Axes of both shapes fall into groups of equal counts; a group keeps its elements.
-static std::optional<StridedWindow> reshaped(const StridedWindow &window, ArrayRef<SizeExpr> sizes) {
+// Axes of both shapes fall into groups of equal counts; a group keeps its elements.
+std::optional<StridedWindow> ds::reshapedWindow(const StridedWindow &window, ArrayRef<SizeExpr> sizes) {
   auto isEmpty = [](const SizeExpr &size) { return size.isConstant(0); }; // their products say nothing
   if (llvm::any_of(sizes, isEmpty) || llvm::any_of(window.sizes, isEmpty))
     return std::nullopt;
@@ -75,7 +75,7 @@ static std::optional<StridedWindow> reshaped(const StridedWindow &window, ArrayR
 std::optional<StridedWindow> ds::windowThrough(Operation *op, const StridedWindow &window, ArrayRef<SizeExpr> sizes,
                                                ArrayRef<SizeExpr> starts) {
   if (isa<ReshapeOp>(op))
-    return reshaped(window, sizes);
+    return reshapedWindow(window, sizes);
   StridedWindow result{window.offset, SizeVector(sizes.begin(), sizes.end()), window.strides};
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
@@ -88,4 +88,36 @@ std::optional<StridedWindow> ds::windowThrough(Operation *op, const StridedWindo
     result.strides[axis] = window.strides[axis] * SizeExpr(slice.getSteps()[axis]);
   }
   return result;
+}
+
+StridedWindow ds::insertedBox(ArrayRef<SizeExpr> into, ArrayRef<SizeExpr> update, ArrayRef<SizeExpr> starts) {
+  StridedWindow box = StridedWindow::whole(into);
+  for (auto [start, stride] : llvm::zip_equal(starts, box.strides))
+    box.offset = box.offset + start * stride;
+  box.sizes.assign(update.begin(), update.end());
+  return box;
+}
+
+std::optional<RowWindow> RowWindow::of(const StridedWindow &window, size_t rowAxes) {
+  ArrayRef<SizeExpr> sizes(window.sizes);
+  auto matrix = reshapedWindow(window, {product(sizes.take_front(rowAxes)), product(sizes.drop_front(rowAxes))});
+  if (!matrix || !(matrix->strides[1].isConstant(1) || matrix->sizes[1].isConstant(1)))
+    return std::nullopt;
+  return RowWindow{matrix->offset, matrix->strides[0]};
+}
+
+Value ds::insertedResult(Operation *op) {
+  auto insert = dyn_cast_or_null<InsertOp>(op);
+  if (!insert || !isa<FusedOp, KernelOp>(op->getParentOp()))
+    return {};
+  for (Operation &other : *op->getBlock()) // its rows are placed by attention
+    if (isa<AttentionOp, AttentionGradientOp>(other))
+      return {};
+  Value value = insert.getUpdate();
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getInput();
+  Operation *maker = value.getDefiningOp();
+  auto element = dyn_cast_or_null<PerElement>(maker);
+  bool isComputed = (element && element.isPointwise()) || isa_and_present<Anchor>(maker);
+  return isComputed && maker->getBlock() == op->getBlock() ? value : Value();
 }

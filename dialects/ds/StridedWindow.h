@@ -24,6 +24,25 @@ inline bool isWindowOp(mlir::Operation *op) { return llvm::isa_and_present<Trans
 std::optional<StridedWindow> windowThrough(mlir::Operation *op, const StridedWindow &window,
                                            llvm::ArrayRef<SizeExpr> sizes, llvm::ArrayRef<SizeExpr> starts);
 
+/// The same elements, in the same order, along other axes, which hold as many; none where no strides reach them.
+std::optional<StridedWindow> reshapedWindow(const StridedWindow &window, llvm::ArrayRef<SizeExpr> sizes);
+
+/// The box of what an insertion changes that becomes its update; `into`: sizes of what is changed.
+StridedWindow insertedBox(llvm::ArrayRef<SizeExpr> into, llvm::ArrayRef<SizeExpr> update,
+                          llvm::ArrayRef<SizeExpr> starts);
+
+/// Rows that hold neighbouring elements: element (row, column) is `offset + row * stride + column`.
+struct RowWindow {
+  SizeExpr offset, stride;
+
+  /// Of a window whose first axes are the rows; none where rows do not lie at equal distances, or a row is in parts.
+  static std::optional<RowWindow> of(const StridedWindow &window, size_t rowAxes);
+};
+
+/// What a kernel or a fused region computes and the insertion stores, seen through reshapes: the result of an
+/// elementwise op or of an anchor. Null where the op is no insertion, or inserts what is in memory.
+mlir::Value insertedResult(mlir::Operation *op);
+
 } // namespace deepstride::ds
 
 #endif

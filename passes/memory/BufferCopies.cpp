@@ -6,6 +6,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/StridedWindow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <deque>
@@ -13,40 +14,6 @@
 using namespace mlir;
 
 namespace deepstride {
-
-Value throughViews(Value value) {
-  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
-bool isElementwise(Operation *op) {
-  auto element = dyn_cast<ds::PerElement>(op);
-  return element && element.isPointwise();
-}
-
-OpOperand *updateTarget(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (auto wait = dyn_cast_if_present<dist::WaitOp>(op)) {
-    dist::StartInterface start = wait.getStart();
-    unsigned number = cast<OpResult>(value).getResultNumber();
-    return start.isInPlace() ? &start->getOpOperand(start.sourceValues().getBeginOperandIndex() + number)
-                             : start.intoOf(number);
-  }
-  if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
-    Block &body = fused.getBody().front();
-    Value yielded = body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
-    OpOperand *target = yielded.getParentBlock() == &body ? updateTarget(yielded) : nullptr;
-    return target && target->get().getParentBlock() != &body ? target : nullptr; // else its kernel writes all of it
-  }
-  if (auto insert = dyn_cast_if_present<ds::InsertOp>(op))
-    return &insert.getIntoMutable();
-  if (auto scatter = dyn_cast_if_present<ds::ScatterElementsOp>(op))
-    return &scatter.getInputMutable();
-  if (auto scatter = dyn_cast_if_present<ds::ScatterNdOp>(op))
-    return &scatter.getInputMutable();
-  return nullptr;
-}
 
 /// Calls back for every op that reads the value, through views. A collective reads its source until its wait.
 static void forEachReader(Value value, llvm::function_ref<void(OpOperand &, Operation *)> visit) {
@@ -157,12 +124,18 @@ Value CopyInserter::copyInto(OpOperand &operand, Operation *before) {
 /// type: both lie in one slot. What is scanned is read by every thread as a whole.
 bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
   const SizeVector &sizes = analysis.facts(operand).sizes;
-  for (Value result : writer->getResults())
-    if (analysis.facts(result).sizes != sizes)
+  for (OpResult result : writer->getResults())
+    if (!isInserted(result) && analysis.facts(result).sizes != sizes)
       return false;
   llvm::SmallDenseSet<Value> moved; // what is read at other places
   auto look = [&](Operation *op) {
     bool isMoved = llvm::any_of(op->getResults(), [&](Value result) { return moved.contains(result); });
+    if (ds::insertedResult(op)) { // stored when the kernel's other results are
+      moved.insert(op->getOperand(1));
+      return;
+    }
+    if (isa<ds::ReshapeOp>(op) && llvm::all_of(op->getUsers(), ds::insertedResult))
+      return;
     for (OpOperand &read : op->getOpOperands())
       if (isMoved || !isElementwise(op) || cast<ds::PerElement>(op).scannedOperand() == read.getOperandNumber() ||
           analysis.facts(read.get()).sizes != analysis.facts(op->getResult(0)).sizes)
@@ -198,8 +171,12 @@ bool CopyInserter::readsAsItWrites(Operation *writer, Value written, OpOperand &
     return start.mayReplaceSources() && use.getOperandNumber() == start.sourceValues().getBeginOperandIndex() +
                                                                       cast<OpResult>(written).getResultNumber();
   }
-  if (llvm::any_of(writer->getResults(), updateTarget))
-    return written && &use == updateTarget(written);
+  if (written && &use == updateTarget(written))
+    return true;
+  bool isPlain = !written || !updateTarget(written);
+  if (llvm::any_of(writer->getResults(),
+                   [&](OpResult result) { return updateTarget(result) && !(isPlain && isInserted(result)); }))
+    return false;
   return readsSameIndex(writer, use.get());
 }
 

@@ -23,6 +23,9 @@ bool isElementwise(mlir::Operation *op);
 /// stand in a region that yields its result. Null for other values.
 mlir::OpOperand *updateTarget(mlir::Value value);
 
+/// Whether the result of a fused region is what its kernel has computed, put into a part of a buffer of its own.
+bool isInserted(mlir::OpResult result);
+
 /// Inserts the copies, each with a remark that says why, and returns their number; afterwards ds-plan-buffers can give
 /// every value one buffer.
 unsigned insertCopies(mlir::func::FuncOp function, SizeAnalysis &analysis);

@@ -1,6 +1,7 @@
 #include "passes/memory/KernelAccess.h"
 
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/StridedWindow.h"
 #include "passes/memory/BufferCopies.h"
 
 using namespace mlir;
@@ -17,13 +18,15 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
   Block &body = kernel.getBody().front();
   Attribute sizes = sizesOf(body.getArgument(argument));
   for (Value result : body.getTerminator()->getOperands())
-    if (sizesOf(result) != sizes || ds::preparesRows(result.getDefiningOp()))
+    if (!ds::insertedResult(result.getDefiningOp()) && // into a buffer of its own
+        (sizesOf(result) != sizes || ds::preparesRows(result.getDefiningOp())))
       return false;
   SmallVector<Value> work = {body.getArgument(argument)};
   while (!work.empty())
     for (OpOperand &use : work.pop_back_val().getUses()) {
       Operation *op = use.getOwner();
-      if (isa<ds::YieldOp>(op))
+      bool isStored = isa<ds::ReshapeOp>(op) && llvm::all_of(op->getUsers(), ds::insertedResult);
+      if (isa<ds::YieldOp>(op) || isStored || (ds::insertedResult(op) && use.getOperandNumber() == 0))
         continue;
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.isPointwise() || element.scannedOperand() == use.getOperandNumber() ||

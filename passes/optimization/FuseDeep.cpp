@@ -66,7 +66,6 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (products)
       splitNorms(/*all=*/true);
     fuseReaders();
-    fuseCopies();
   }
 
   void eraseUnused() {
@@ -167,25 +166,6 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     }
   }
 
-  /// What several window ops show is copied once, where something reads it that follows no windows. Readers are asked
-  /// first: what they have taken in is not left here.
-  void fuseCopies() {
-    SmallVector<Operation *> ops;
-    getOperation().walk([&](Operation *op) {
-      if (isa<ds::TransposeOp, ds::SliceOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
-        ops.push_back(op);
-    });
-    for (Operation *op : llvm::reverse(ops)) {
-      if (isa<ds::FusedOp>(op->getParentOp()) || op->use_empty())
-        continue;
-      OpSet region;
-      region.insert(op);
-      OpOperand &source = op->getOpOperand(0);
-      takeIn(windowChain(source, analysis, /*keepsRows=*/false), source, region, analysis);
-      wrap(region, op);
-    }
-  }
-
   void wrap(const OpSet &region, Operation *last) {
     auto moved = region.size() > 1 ? dependentsOf(region, last) : std::nullopt;
     if (!moved)
@@ -209,6 +189,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
+    takeShownRows(anchor, region);
+    takeInsertions(region, last, static_cast<size_t>(cast<ds::Anchor>(anchor).rowAxes()), analysis);
     if (auto product = dyn_cast<ds::LinearOp>(anchor)) {
       takeCompanion(product, region, last);
       takeExtremes(product, region, last);
@@ -221,6 +203,21 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (auto convolution = dyn_cast<ds::ConvOp>(anchor))
       takeFilters(convolution, region, last);
     wrap(region, last);
+  }
+
+  /// Has what follows the anchor read in place what slices show of memory, where a tile finds whole rows there.
+  void takeShownRows(Operation *anchor, OpSet &region) {
+    const SizeVector sizes = analysis.facts(anchor->getResult(0)).sizes; // a copy: facts of other values come
+    auto rowAxes = static_cast<size_t>(cast<ds::Anchor>(anchor).rowAxes());
+    for (Operation *op : llvm::to_vector(region))
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (op == anchor || region.contains(operand.get().getDefiningOp()) ||
+            analysis.facts(operand.get()).sizes != sizes)
+          continue;
+        auto chain = windowChain(operand, analysis, /*keepsRows=*/true);
+        if (llvm::any_of(chain, llvm::IsaPred<ds::SliceOp>) && showsRows(chain, rowAxes, analysis))
+          takeIn(chain, operand, region, analysis);
+      }
   }
 
   /// Takes in what makes filters of constants, filter by filter: those that a package holds as codes.

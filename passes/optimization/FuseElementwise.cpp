@@ -7,7 +7,7 @@
 //   %2 = ds.fused { %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1 ; ds.yield %2 }
 #include "passes/Report.h"
 #include "passes/optimization/Passes.h"
-#include "passes/optimization/Regions.h"
+#include "passes/optimization/WindowChains.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_FUSEELEMENTWISE
@@ -63,9 +63,12 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
           if (region.size() < regionLimit && isFusablePointwise(user) && joins(user, root, region))
             region.insert(user);
       }
+      Operation *last = root;
+      takeSlices(region);
+      takeInsertions(region, last, /*rowAxes=*/std::nullopt, analysis);
       done.insert(region.begin(), region.end());
       if (region.size() > 1)
-        wrap(root, region);
+        wrap(last, region);
     }
   }
 
@@ -97,6 +100,25 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
           values.insert(operand);
     }
     return values.size();
+  }
+
+  /// Has operands read in place what slices show of memory, where rows of it are worth a vector.
+  void takeSlices(OpSet &region) {
+    constexpr int64_t shortest = 16, few = 4096; // elements of a row; of all, which take less than a launch
+    for (Operation *op : llvm::to_vector(region))
+      for (OpOperand &operand : op->getOpOperands()) {
+        Operation *shown = operand.get().getDefiningOp();
+        if (region.contains(shown) || !isFusablePointwise(op))
+          continue;
+        auto chain = windowChain(operand, analysis, /*keepsRows=*/true);
+        if (llvm::none_of(chain, llvm::IsaPred<ds::SliceOp>))
+          continue;
+        const SizeVector &sizes = analysis.facts(operand.get()).sizes, &around = analysis.facts(op->getResult(0)).sizes;
+        bool isOneOfMany = !sizes.empty() && sizes.back().isConstant(1) && !around.back().isConstant(1);
+        bool areFew = product(around).constant().value_or(few + 1) <= few;
+        if (isOneOfMany || areFew || neighboursShown(chain, analysis).constant().value_or(shortest) >= shortest)
+          takeIn(chain, operand, region, analysis);
+      }
   }
 
   void wrap(Operation *root, OpSet &region) {

@@ -9,8 +9,9 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
   let description = [{
     A product or convolution becomes the anchor of a `ds.fused` region; the elementwise ops that follow it join as its
     epilogue, with what only they need. Their operands are as large as the anchor's result, or one number, one for each
-    column or one for each row. Sums, products and casts of such numbers that only the epilogue reads join, too. A value
-    that is also read elsewhere becomes a result of the region. The norm of what a
+    column or one for each row. Sums, products and casts of such numbers that only the epilogue reads join, too. Rows of
+    an operand that slices show are read where they lie, and what `ds.insert` puts into a part of a tensor in whole rows is
+    stored there. A value that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
     does not read it; so do elementwise ops of a few instructions between them, or without a norm, which read rows, numbers
     and what columns share, and `ds.quantize_rows`, if its codes and scales are read in the region only. Codes of 8 bits
@@ -23,7 +24,7 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     transpose of its result; gathers of one known index become slices for this. It also normalizes and turns
     (`ds.rotary`) rows of its operands, and appends new keys and values to cached ones (`ds.concat` of tokens, or
     `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
-    rotations on their own read windows in place as well; several windows before anything else become one copy.
+    rotations on their own read windows in place as well.
 
     Attention in parts, whose scores are sums of integers, is a region, too: both products, the softmax in f32 and the
     elementwise ops between them, what makes codes before their operands and behind the result, and the windows around
@@ -37,7 +38,7 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     this takes longer than a launch. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
 
     Without `products`, as for `--fusion=generic`, products and attention stay alone, and only what reads windows in place
-    and copies of several windows become regions.
+    becomes regions.
   }];
   let options = [Option<"products", "products", "bool", "true",
                         "whether products, convolutions and attention take in what is around them">];
@@ -62,7 +63,20 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
     An elementwise producer joins the region of its consumers when all have the same sizes, so that the value between
     them never reaches memory, or is written once and not read again: a value with other uses becomes a result of the
     region, as long as nothing outside of it stands between two of its ops. Transposes and broadcasts of small operands
-    join as reads. Numerically a no-op.
+    join as reads, and so do slices, with transposes and reshapes around them, of rows that are as long as a vector or
+    of few elements: each region reads what they show where it lies. What `ds.insert` puts into a part of a tensor is
+    stored there. Numerically a no-op.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def FuseCopies : Pass<"ds-fuse-copies", "::mlir::func::FuncOp"> {
+  let summary = "copy what several transposes, slices and reshapes show once";
+  let description = [{
+    Where something reads them that does not follow windows in place, transposes and slices are copies. A chain of them,
+    with reshapes between, becomes one `ds.fused` region and so one copy, as long as strides reach what it shows and no
+    link of it is read elsewhere, but in place. Runs behind everything that takes in windows. Numerically a no-op.
+    Reports: ops fused, regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

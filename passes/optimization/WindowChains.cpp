@@ -5,6 +5,8 @@
 #include "dialects/ds/HeadRows.h"
 #include "passes/graph/Matching.h"
 
+#include <variant>
+
 using namespace mlir;
 
 namespace deepstride {
@@ -66,19 +68,26 @@ void sliceGathers(func::FuncOp function, SizeAnalysis &analysis) {
   }
 }
 
-/// Where no strides reach what the chain shows, the number of the reshape that is in the way.
-static std::optional<size_t> unreachable(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
+/// What the chain shows; where no strides reach that, the number of the reshape that is in the way.
+static std::variant<ds::StridedWindow, size_t> shownBy(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
   auto sizesOf = [&](Value value) { return asSymbols(analysis.facts(value).sizes); };
-  std::optional<ds::StridedWindow> window = ds::StridedWindow::whole(sizesOf(chain.back()->getOperand(0)));
+  ds::StridedWindow window = ds::StridedWindow::whole(sizesOf(chain.back()->getOperand(0)));
   for (size_t number = chain.size(); number-- > 0;) {
     Operation *op = chain[number];
     auto slice = dyn_cast<ds::SliceOp>(op);
     SizeVector starts = slice ? asSymbols(*sizesFromAttribute(slice.getStarts())) : SizeVector();
-    window = ds::windowThrough(op, *window, sizesOf(op->getResult(0)), starts);
-    if (!window)
+    auto next = ds::windowThrough(op, window, sizesOf(op->getResult(0)), starts);
+    if (!next)
       return number;
+    window = std::move(*next);
   }
-  return std::nullopt;
+  return window;
+}
+
+bool showsRows(ArrayRef<Operation *> chain, size_t rowAxes, SizeAnalysis &analysis) {
+  auto shown = shownBy(chain, analysis);
+  auto *window = std::get_if<ds::StridedWindow>(&shown);
+  return window && ds::RowWindow::of(*window, rowAxes);
 }
 
 SmallVector<Operation *> windowChain(OpOperand &operand, SizeAnalysis &analysis, bool keepsRows) {
@@ -95,7 +104,8 @@ SmallVector<Operation *> windowChain(OpOperand &operand, SizeAnalysis &analysis,
       break;
     }
     if (!llvm::all_of(op->getUses(), [&](OpOperand &use) {
-          return &use == &operand || (use.getOwner()->getBlock() == op->getBlock() && readsWindows(use));
+          bool follows = readsWindows(use) || (isFusablePointwise(reader) && isFusablePointwise(use.getOwner()));
+          return &use == &operand || (use.getOwner()->getBlock() == op->getBlock() && follows);
         })) {
       if (!isa<ds::ReshapeOp>(op))
         outside(op, "something else reads it");
@@ -110,7 +120,8 @@ SmallVector<Operation *> windowChain(OpOperand &operand, SizeAnalysis &analysis,
   };
   dropReshapes();
   while (!chain.empty()) {
-    auto number = unreachable(chain, analysis);
+    auto shown = shownBy(chain, analysis);
+    auto *number = std::get_if<size_t>(&shown);
     if (!number)
       break;
     outside(chain[*number], "it joins axes between which elements are left out");
@@ -136,6 +147,66 @@ void takeIn(ArrayRef<Operation *> chain, OpOperand &operand, OpSet &region, Size
     region.insert(op);
     before = op;
     read = &op->getOpOperand(0);
+  }
+}
+
+SizeExpr neighboursShown(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
+  auto shown = shownBy(chain, analysis);
+  auto *window = std::get_if<ds::StridedWindow>(&shown);
+  SizeExpr count = 1;
+  for (size_t axis = window ? window->sizes.size() : 0; axis-- > 0; count = count * window->sizes[axis])
+    if (!window->sizes[axis].isConstant(1) && window->strides[axis] != count)
+      break;
+  return count;
+}
+
+/// The insertion of a value, seen through reshapes that nothing else reads, and these, the nearest first.
+static SmallVector<Operation *> insertionOf(OpOperand &use) {
+  SmallVector<Operation *> ops;
+  OpOperand *read = &use;
+  while (auto reshape = dyn_cast<ds::ReshapeOp>(read->getOwner())) {
+    ops.push_back(reshape);
+    if (!reshape->hasOneUse())
+      return {};
+    read = &*reshape->use_begin();
+  }
+  auto insert = dyn_cast<ds::InsertOp>(read->getOwner());
+  if (!insert || read != &insert.getUpdateMutable())
+    return {};
+  ops.push_back(insert);
+  return ops;
+}
+
+static bool holdsBox(ds::InsertOp insert, Value stored, std::optional<size_t> rowAxes, SizeAnalysis &analysis) {
+  auto sizesOf = [&](Value value) { return asSymbols(analysis.facts(value).sizes); };
+  SizeVector starts = asSymbols(*sizesFromAttribute(insert.getStarts()));
+  auto box = ds::reshapedWindow(ds::insertedBox(sizesOf(insert.getInto()), sizesOf(insert.getUpdate()), starts),
+                                sizesOf(stored));
+  return box && (!rowAxes || ds::RowWindow::of(*box, *rowAxes));
+}
+
+void takeInsertions(OpSet &region, Operation *&last, std::optional<size_t> rowAxes, SizeAnalysis &analysis) {
+  SizeVector sizes = analysis.facts(region.front()->getResult(0)).sizes;
+  for (Operation *op : llvm::to_vector(region)) {
+    auto element = dyn_cast<ds::PerElement>(op);
+    bool isComputed = (element && element.isPointwise()) || isa<ds::Anchor>(op);
+    if (!isComputed || analysis.facts(op->getResult(0)).sizes != sizes)
+      continue;
+    SmallVector<SmallVector<Operation *>> found;
+    for (OpOperand &use : op->getUses())
+      found.push_back(insertionOf(use));
+    for (ArrayRef<Operation *> ops : found) {
+      if (ops.empty() || llvm::any_of(ops, [&](Operation *other) { return other->getBlock() != op->getBlock(); }) ||
+          !holdsBox(cast<ds::InsertOp>(ops.back()), op->getResult(0), rowAxes, analysis))
+        continue;
+      OpSet larger(region);
+      larger.insert(ops.begin(), ops.end());
+      Operation *end = last->isBeforeInBlock(ops.back()) ? ops.back() : last;
+      if (!dependentsOf(larger, end))
+        continue;
+      region = std::move(larger);
+      last = end;
+    }
   }
 }
 

@@ -29,6 +29,17 @@ llvm::SmallVector<mlir::Operation *> windowChain(mlir::OpOperand &operand, SizeA
 /// copied: it costs them nothing.
 void takeIn(llvm::ArrayRef<mlir::Operation *> chain, mlir::OpOperand &operand, OpSet &region, SizeAnalysis &analysis);
 
+/// Whether strides reach what the chain shows in rows of neighbouring elements; the first `rowAxes` axes count rows.
+bool showsRows(llvm::ArrayRef<mlir::Operation *> chain, size_t rowAxes, SizeAnalysis &analysis);
+
+/// How many neighbouring elements of memory follow one another in what the chain shows.
+SizeExpr neighboursShown(llvm::ArrayRef<mlir::Operation *> chain, SizeAnalysis &analysis);
+
+/// Adds the insertions of what the region computes, with the reshapes before them, so that its kernel stores it where
+/// it belongs: into boxes that strides reach, and rows of which hold neighbouring elements where `rowAxes` of a result
+/// count rows. The region's last op may change.
+void takeInsertions(OpSet &region, mlir::Operation *&last, std::optional<size_t> rowAxes, SizeAnalysis &analysis);
+
 } // namespace deepstride
 
 #endif

@@ -60,6 +60,8 @@ private:
   Value gate(Value gates, int64_t index, int64_t count = 1) {
     return b.sliceAxis(gates, b.rank(gates) - 1, hidden * SizeExpr(index), hidden * SizeExpr(count));
   }
+  /// What a tensor of all steps has for this one.
+  Value ofStep(Value tensor) { return b.dropAxis(b.sliceAxis(tensor, 0, time, 1), 0); }
   /// The tensor of one direction, of an input whose axis `axis` counts directions.
   Value ofDirection(Value tensor, unsigned direction, int64_t axis = 0) {
     return b.dropAxis(b.sliceAxis(tensor, axis, direction, 1), axis);
@@ -80,6 +82,7 @@ private:
   SmallVector<Activation> activations;
   SizeExpr hidden, batch, length;
   Value x, lengths;
+  Value running, counting; // [length, batch, 1], where there are lengths: before the end of a sequence, or right at it
 
   // Of the direction that is being converted.
   Value projected, recurrentBias, peepholes;
@@ -248,6 +251,9 @@ bool Recurrence::bind() {
     if (!n.requireRank(4, 1, 1))
       return false;
     lengths = b.reshape(b.cast(n.in(4), b.i64()), {batch, SizeExpr(1)});
+    Value steps = b.iota(0, {length, SizeExpr(1), SizeExpr(1)});
+    running = b.binary(ds::BinaryKind::gt, lengths, steps);
+    counting = b.binary(ds::BinaryKind::ge, lengths, steps);
   }
   return bindActivations();
 }
@@ -291,8 +297,7 @@ Value Recurrence::insideSequences() {
 Value Recurrence::ofRunning(Value state) {
   if (!cell.isQuantized || !lengths)
     return state;
-  Value counts = b.binary(ds::BinaryKind::ge, lengths, b.shape({time}));
-  return b.select(counts, state, b.scalar(b.element(x), 0));
+  return b.select(ofStep(counting), state, b.scalar(b.element(x), 0));
 }
 
 /// Everything that all iterations share. Where both biases are only added, they are added before the loop.
@@ -326,9 +331,8 @@ void Recurrence::stepGru(ValueRange carried) {
     Value gates = multiply(old, recurrent);
     if (recurrentBias)
       gates = b.add(gates, recurrentBias);
-    Value both = b.add(gate(fromInput, 0, 2), gate(gates, 0, 2));
-    update = activate(0, gate(both, 0));
-    reset = activate(0, gate(both, 1));
+    update = activate(0, b.add(gate(fromInput, 0), gate(gates, 0)));
+    reset = activate(0, b.add(gate(fromInput, 1), gate(gates, 1)));
     candidate = b.add(gate(fromInput, 2), b.mul(reset, gate(gates, 2)));
   } else {
     Value both = b.add(gate(fromInput, 0, 2), b.matmul(old, rows(0, 2), false, true));
@@ -359,7 +363,7 @@ void Recurrence::stepLstm(ValueRange carried) {
 
 std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &iteration, ValueRange carried) {
   time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
-  fromInput = b.dropAxis(b.sliceAxis(projected, 0, time, 1), 0);
+  fromInput = ofStep(projected);
   if (cell.name == "RNN")
     stepRnn(carried);
   else if (cell.name == "GRU")
@@ -368,7 +372,7 @@ std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &ite
     stepLstm(carried);
   Value shown = state;
   if (lengths) {
-    Value runs = b.binary(ds::BinaryKind::gt, lengths, b.shape({time}));
+    Value runs = ofStep(running);
     shown = b.select(runs, state, b.scalar(b.element(x), 0));
     state = b.select(runs, state, carried[0]);
     if (cell.name == "LSTM")
