@@ -173,7 +173,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
     Block &body = fused.getBody().front();
-    // Attention and what moves elements read through any strides; loops of elementwise ops have no run-time offsets.
+    // Attention and what moves elements read through any strides.
     bool hasAttention =
         llvm::any_of(body.without_terminator(), llvm::IsaPred<ds::AttentionOp, ds::AttentionGradientOp>);
     bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
@@ -232,9 +232,10 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
         continue;
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
-        violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "what is computed before it and extremes of its rows, before a norm or softmax, or views "
-                            "only, or reductions of one input");
+        violations.add(
+            &op, "fused regions hold elementwise ops, slices, broadcasts and transposes only, beside an anchor and "
+                 "what is computed before it and extremes of its rows, before a norm or softmax, or views "
+                 "only, or reductions of one input");
         continue;
       }
       auto scanned = element.scannedOperand();

@@ -78,6 +78,10 @@ Value RowVectorizer::load(OpOperand &operand, ArrayRef<Value> indices, int64_t w
 Value RowVectorizer::loadRepeated(OpOperand &operand, ArrayRef<Value> at, int64_t width) {
   int64_t times = repeatsOf(operand);
   auto type = VectorType::get({width / times}, cast<MemRefType>(operand.get().getType()).getElementType());
+  if (mask) { // nothing need lie behind the end
+    Value rest = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    return vector::MaskedLoadOp::create(b, loc, type, operand.get(), at, mask, rest);
+  }
   Value elements = vector::LoadOp::create(b, loc, type, operand.get(), at);
   if (times == 1)
     return elements;

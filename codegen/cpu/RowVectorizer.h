@@ -26,6 +26,8 @@ private:
   void emitInner(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to);
   void emitSpan(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to, int64_t width,
                 llvm::MutableArrayRef<mlir::Value> carried, int64_t chains = 1);
+  bool mayMask();
+  void emitMasked(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to);
   mlir::Value combineLike(mlir::Operation *combine, mlir::Value x, mlir::Value y);
   mlir::Operation *combineOf(unsigned number) {
     return op.getBody()->getTerminator()->getOperand(number).getDefiningOp();
@@ -61,6 +63,7 @@ private:
   int64_t block = 0;
   llvm::DenseMap<unsigned, mlir::Value> squares; // transposed squares of operands, by number
   mlir::Value squareRow;                         // the row of the squares that is read
+  mlir::Value mask;                              // of the places that exist, where a row ends within a vector
   bool compares = false;                         // extremes are compared, not combined; NaN is flagged
   mlir::Value flags;                             // NaN in lanes where one was seen
   llvm::SmallVector<mlir::Value> compared;       // of the last chain

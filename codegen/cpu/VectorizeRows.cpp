@@ -1,5 +1,6 @@
-// Turns linalg.generic on strided memrefs into loops whose innermost axis is walked in native vectors, with a scalar
-// tail that computes the same function in the same order of operations per element.
+// Turns linalg.generic on strided memrefs into loops whose innermost axis is walked in native vectors, with a tail that
+// computes the same function in the same order of operations per element: one vector under a mask where registers of
+// masks make that as fast as any other, else element by element.
 // Works on generics with elementwise bodies; a body with other ops, or an operand that is not contiguous along the
 // innermost axis, keeps scalar loops. A generic marked ds.range covers items [begin, end) of the kernel only.
 // Upstream's vectorizer makes n-D masked vectors, which LLVM scalarizes when they are not of native width.
@@ -130,6 +131,8 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
     SmallVector<Value> at = position(output, indices);
     if (width == 1)
       memref::StoreOp::create(b, loc, value, output.get(), at);
+    else if (mask)
+      vector::MaskedStoreOp::create(b, loc, output.get(), at, mask, value);
     else
       vector::StoreOp::create(b, loc, value, output.get(), at);
   }
@@ -218,7 +221,39 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
     span(most);
   if (vectorizable && most > lanes) // what is left of narrow elements
     span(lanes);
-  emitSpan(outer, from, to, 1, {});
+  if (vectorizable && mayMask())
+    emitMasked(outer, from, to);
+  else
+    emitSpan(outer, from, to, 1, {});
+}
+
+/// Whether what is left of a row may be one vector: AVX-512 loads and stores parts of vectors as it does whole ones, a
+/// processor with less takes tens of cycles. Lanes behind the end hold zeros, by which no integer may be divided.
+bool RowVectorizer::mayMask() {
+  constexpr int64_t leastLanes = 16;
+  auto isPlain = [&](OpOperand &operand) {
+    Reach reach = reachOf(operand);
+    return !isTransposed(operand) && (reach == Reach::Broadcast || reach == Reach::Contiguous);
+  };
+  return lanes >= leastLanes && llvm::all_of(op->getOpOperands(), isPlain) &&
+         llvm::none_of(op.getBody()->without_terminator(), [](Operation &inner) {
+           return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp,
+                      arith::CeilDivUIOp, arith::FloorDivSIOp>(inner);
+         });
+}
+
+/// The last places of a row, [from, to), which are fewer than there are lanes.
+void RowVectorizer::emitMasked(ArrayRef<Value> outer, Value from, Value to) {
+  Value isLeft = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, from, to);
+  auto branch = scf::IfOp::create(b, loc, isLeft, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value count = arith::SubIOp::create(b, loc, to, from);
+  mask = vector::CreateMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()), ValueRange{count});
+  SmallVector<Value> indices(outer);
+  indices.push_back(from);
+  emitBody(indices, lanes, {});
+  mask = {};
 }
 
 /// Whether squares of the operand are transposed: it is contiguous along the tiled loop and walked in steps along the

@@ -112,8 +112,10 @@ public:
     });
     if (found == shares.end())
       found = shares.insert(shares.end(), NodeShare{place, op});
+    // An operator's name is that of its product, else of the first op that computes: not of a window that this reads.
     bool isMain = SizeExpr(0) != work.macs && found->macs.isConstant(0);
-    if (isMain) // an operator's name is that of its product
+    bool isFirst = SizeExpr(0) != work.flops && found->flops.isConstant(0);
+    if (isMain || isFirst)
       found->op = op;
     auto part = [&](const SizeExpr &whole) { return partOf(whole, place.share, total); };
     found->macs = found->macs + part(work.macs);

@@ -182,15 +182,16 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     region.insert(anchor);
     Operation *last = anchor;
     for (size_t i = 0; i < region.size(); ++i)
-      for (Operation *user : region[i]->getUsers()) {
-        if (region.contains(user) || user->hasTrait<OpTrait::IsTerminator>() ||
-            llvm::is_contained(wholeExtremes(region[i]->getResult(0)), user)) // taken apart below
+      for (OpOperand &use : region[i]->getUses()) {
+        Operation *user = use.getOwner();
+        bool isLater = llvm::is_contained(wholeExtremes(region[i]->getResult(0)), user) || !insertionOf(use).empty();
+        if (region.contains(user) || user->hasTrait<OpTrait::IsTerminator>() || isLater)
           continue;
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
-    takeShownRows(anchor, region);
     takeInsertions(region, last, static_cast<size_t>(cast<ds::Anchor>(anchor).rowAxes()), analysis);
+    takeShownRows(anchor, region, last);
     if (auto product = dyn_cast<ds::LinearOp>(anchor)) {
       takeCompanion(product, region, last);
       takeExtremes(product, region, last);
@@ -206,7 +207,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   }
 
   /// Has what follows the anchor read in place what slices show of memory, where a tile finds whole rows there.
-  void takeShownRows(Operation *anchor, OpSet &region) {
+  void takeShownRows(Operation *anchor, OpSet &region, Operation *last) {
     const SizeVector sizes = analysis.facts(anchor->getResult(0)).sizes; // a copy: facts of other values come
     auto rowAxes = static_cast<size_t>(cast<ds::Anchor>(anchor).rowAxes());
     for (Operation *op : llvm::to_vector(region))
@@ -215,7 +216,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
             analysis.facts(operand.get()).sizes != sizes)
           continue;
         auto chain = windowChain(operand, analysis, /*keepsRows=*/true);
-        if (llvm::any_of(chain, llvm::IsaPred<ds::SliceOp>) && showsRows(chain, rowAxes, analysis))
+        if (llvm::any_of(chain, llvm::IsaPred<ds::SliceOp>) && showsRows(chain, rowAxes, analysis) &&
+            !isChangedBefore(chain.back()->getOperand(0), region, last))
           takeIn(chain, operand, region, analysis);
       }
   }

@@ -64,8 +64,8 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
             region.insert(user);
       }
       Operation *last = root;
-      takeSlices(region);
       takeInsertions(region, last, /*rowAxes=*/std::nullopt, analysis);
+      takeSlices(region, last);
       done.insert(region.begin(), region.end());
       if (region.size() > 1)
         wrap(last, region);
@@ -103,7 +103,7 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
   }
 
   /// Has operands read in place what slices show of memory, where rows of it are worth a vector.
-  void takeSlices(OpSet &region) {
+  void takeSlices(OpSet &region, Operation *last) {
     constexpr int64_t shortest = 16, few = 4096; // elements of a row; of all, which take less than a launch
     for (Operation *op : llvm::to_vector(region))
       for (OpOperand &operand : op->getOpOperands()) {
@@ -111,7 +111,8 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
         if (region.contains(shown) || !isFusablePointwise(op))
           continue;
         auto chain = windowChain(operand, analysis, /*keepsRows=*/true);
-        if (llvm::none_of(chain, llvm::IsaPred<ds::SliceOp>))
+        if (llvm::none_of(chain, llvm::IsaPred<ds::SliceOp>) ||
+            isChangedBefore(chain.back()->getOperand(0), region, last))
           continue;
         const SizeVector &sizes = analysis.facts(operand.get()).sizes, &around = analysis.facts(op->getResult(0)).sizes;
         bool isOneOfMany = !sizes.empty() && sizes.back().isConstant(1) && !around.back().isConstant(1);

@@ -150,6 +150,32 @@ void takeIn(ArrayRef<Operation *> chain, OpOperand &operand, OpSet &region, Size
   }
 }
 
+static Value throughReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Whether a use changes what it reads in place.
+static bool isChange(OpOperand &use) {
+  auto insert = dyn_cast<ds::InsertOp>(use.getOwner());
+  return (insert && use.getOperandNumber() == insert.getIntoMutable().getOperandNumber()) ||
+         (isa<ds::ScatterElementsOp, ds::ScatterNdOp>(use.getOwner()) && use.getOperandNumber() == 0);
+}
+
+bool isChangedBefore(Value value, const OpSet &region, Operation *last) {
+  SmallVector<Value> shown = {throughReshapes(value)};
+  while (!shown.empty())
+    for (OpOperand &use : shown.pop_back_val().getUses()) {
+      Operation *at = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      if (auto reshape = dyn_cast<ds::ReshapeOp>(use.getOwner()))
+        shown.push_back(reshape.getResult());
+      else if (at && isChange(use) && (region.contains(at) || at->isBeforeInBlock(last)))
+        return true;
+    }
+  return false;
+}
+
 SizeExpr neighboursShown(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
   auto shown = shownBy(chain, analysis);
   auto *window = std::get_if<ds::StridedWindow>(&shown);
@@ -160,8 +186,7 @@ SizeExpr neighboursShown(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
   return count;
 }
 
-/// The insertion of a value, seen through reshapes that nothing else reads, and these, the nearest first.
-static SmallVector<Operation *> insertionOf(OpOperand &use) {
+SmallVector<Operation *> insertionOf(OpOperand &use) {
   SmallVector<Operation *> ops;
   OpOperand *read = &use;
   while (auto reshape = dyn_cast<ds::ReshapeOp>(read->getOwner())) {
@@ -175,6 +200,14 @@ static SmallVector<Operation *> insertionOf(OpOperand &use) {
     return {};
   ops.push_back(insert);
   return ops;
+}
+
+/// Whether the region reads what the insertion changes, which would then be copied as a whole.
+static bool readsInto(ds::InsertOp insert, const OpSet &region) {
+  Value into = throughReshapes(insert.getInto());
+  return llvm::any_of(region, [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return throughReshapes(operand) == into; });
+  });
 }
 
 static bool holdsBox(ds::InsertOp insert, Value stored, std::optional<size_t> rowAxes, SizeAnalysis &analysis) {
@@ -196,16 +229,26 @@ void takeInsertions(OpSet &region, Operation *&last, std::optional<size_t> rowAx
     for (OpOperand &use : op->getUses())
       found.push_back(insertionOf(use));
     for (ArrayRef<Operation *> ops : found) {
-      if (ops.empty() || llvm::any_of(ops, [&](Operation *other) { return other->getBlock() != op->getBlock(); }) ||
-          !holdsBox(cast<ds::InsertOp>(ops.back()), op->getResult(0), rowAxes, analysis))
+      if (ops.empty() || llvm::any_of(ops, [&](Operation *other) { return other->getBlock() != op->getBlock(); }))
         continue;
+      auto insert = cast<ds::InsertOp>(ops.back());
+      auto stays = [&](StringRef why) {
+        if (rowAxes) // else many are alone
+          insert.emitRemark() << "does not join the region of '" << op->getName().getStringRef() << "': " << why;
+      };
       OpSet larger(region);
       larger.insert(ops.begin(), ops.end());
-      Operation *end = last->isBeforeInBlock(ops.back()) ? ops.back() : last;
-      if (!dependentsOf(larger, end))
-        continue;
-      region = std::move(larger);
-      last = end;
+      Operation *end = last->isBeforeInBlock(insert) ? insert : last;
+      if (!holdsBox(insert, op->getResult(0), rowAxes, analysis)) {
+        stays("rows would be stored in parts");
+      } else if (readsInto(insert, region)) {
+        stays("the region reads what it changes, which would be copied");
+      } else if (!dependentsOf(larger, end)) {
+        stays("something between them needs it");
+      } else {
+        region = std::move(larger);
+        last = end;
+      }
     }
   }
 }

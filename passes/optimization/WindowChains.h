@@ -32,8 +32,15 @@ void takeIn(llvm::ArrayRef<mlir::Operation *> chain, mlir::OpOperand &operand, O
 /// Whether strides reach what the chain shows in rows of neighbouring elements; the first `rowAxes` axes count rows.
 bool showsRows(llvm::ArrayRef<mlir::Operation *> chain, size_t rowAxes, SizeAnalysis &analysis);
 
+/// Whether the value, seen through reshapes, is changed in place by the region or by something before `last`, behind
+/// which the region will stand: what it reads of the value must have been copied by then.
+bool isChangedBefore(mlir::Value value, const OpSet &region, mlir::Operation *last);
+
 /// How many neighbouring elements of memory follow one another in what the chain shows.
 SizeExpr neighboursShown(llvm::ArrayRef<mlir::Operation *> chain, SizeAnalysis &analysis);
+
+/// The insertion of a value, seen through reshapes that nothing else reads, behind these, the nearest first.
+llvm::SmallVector<mlir::Operation *> insertionOf(mlir::OpOperand &use);
 
 /// Adds the insertions of what the region computes, with the reshapes before them, so that its kernel stores it where
 /// it belongs: into boxes that strides reach, and rows of which hold neighbouring elements where `rowAxes` of a result

@@ -12,22 +12,25 @@ func.func @products(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
 
 // -----
 
-// No loop over a region could read a box that begins at a size, or count.
-func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
-  %0 = ds.fused {
-    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
+// Boxes are read and stored where they lie; what is computed is not seen through reshapes otherwise.
+func.func @boxes(%x: tensor<4xf32>, %y: tensor<4x1xf32>) -> (tensor<4x1xf32>, tensor<1x2xf32>) {
+  %0:2 = ds.fused {
     %1 = ds.slice %x starts [1] sizes [2] steps [1] : (tensor<4xf32>) -> tensor<2xf32>
     %2 = ds.unary exp %1 : (tensor<2xf32>) -> tensor<2xf32>
-    ds.yield %2 : tensor<2xf32>
-  } : tensor<2xf32>
-  return %0 : tensor<2xf32>
+    %3 = ds.reshape %2 [2, 1] : (tensor<2xf32>) -> tensor<2x1xf32>
+    %4 = ds.insert %3 into %y starts [1, 0] : (tensor<2x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+    // expected-error @+1 {{'ds.reshape' violates the contract of phase 'optimization': fused regions hold elementwise ops, slices, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
+    %5 = ds.reshape %2 [1, 2] : (tensor<2xf32>) -> tensor<1x2xf32>
+    ds.yield %4, %5 : tensor<4x1xf32>, tensor<1x2xf32>
+  } : tensor<4x1xf32>, tensor<1x2xf32>
+  return %0#0, %0#1 : tensor<4x1xf32>, tensor<1x2xf32>
 }
 
 // -----
 
 func.func @sizes() -> tensor<2xi64> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
+    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, slices, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
     %1 = ds.shape [3, 4] : tensor<2xi64>
     ds.yield %1 : tensor<2xi64>
   } : tensor<2xi64>

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-vectorize-rows=lanes=8 | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-vectorize-rows=lanes=16 | FileCheck %s --check-prefix=MASKED
 // RUN: ds-opt %s --split-input-file --ds-vectorize-rows=lanes=1 | FileCheck %s --check-prefix=SCALAR --implicit-check-not=vector
 
 // Whole vectors first, then a scalar tail.
@@ -359,6 +360,57 @@ func.func @repeated(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %begin: index, %en
       ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>) attrs = {ds.range} {
   ^bb0(%a: f32, %out: f32):
     linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Where vectors have masks, what is left of a row is one of them: of floats, of bytes, and beside what all rows share.
+// MASKED-LABEL: func.func @ends_of_rows
+// MASKED: scf.for {{.*}} to %[[SPLIT:.*]] step %c16
+// MASKED: vector.load %arg0
+// MASKED: vector.store {{.*}}, %arg2
+// MASKED: %[[LEFT:.*]] = arith.cmpi ult, %[[SPLIT]], %[[END:.*]] : index
+// MASKED-NEXT: scf.if %[[LEFT]] {
+// MASKED-NEXT: %[[COUNT:.*]] = arith.subi %[[END]], %[[SPLIT]]
+// MASKED-NEXT: %[[MASK:.*]] = vector.create_mask %[[COUNT]] : vector<16xi1>
+// MASKED: vector.maskedload %arg0{{.*}}, %[[MASK]], %{{.*}} : {{.*}} into vector<16xf32>
+// MASKED: memref.load %arg1
+// MASKED: vector.maskedstore %arg2{{.*}}, %[[MASK]]
+// MASKED-NOT: scf.for
+// MASKED: return
+#rows = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @ends_of_rows(%x: memref<?x?xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [#rows, #first, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<?x?xf32>, memref<?xf32>) outs(%y : memref<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Lanes behind the end are zeros: no integer is divided by them. Nor do vectors of every second element end in a mask.
+// MASKED-LABEL: func.func @not_masked
+// MASKED-NOT: mask
+// MASKED: return
+#id = affine_map<(i) -> (i)>
+func.func @not_masked(%x: memref<?xi32>, %y: memref<?xi32>, %u: memref<?xf32, strided<[2]>>, %v: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x, %y : memref<?xi32>, memref<?xi32>) outs(%x : memref<?xi32>) {
+  ^bb0(%a: i32, %b: i32, %out: i32):
+    %0 = arith.remui %a, %b : i32
+    linalg.yield %0 : i32
+  }
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%u : memref<?xf32, strided<[2]>>) outs(%v : memref<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = arith.negf %a : f32
+    linalg.yield %0 : f32
   }
   return
 }

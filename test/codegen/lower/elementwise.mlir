@@ -37,3 +37,32 @@ ds.kernel @rows sizes 1 arguments [["d0", 4], [4]] {
   %0 = ds.binary add %x, %b {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   ds.yield %0 : tensor<?x4xf32>
 }
+
+// -----
+
+// A step of a recurrence: rows of one tensor are read from column 3 on, those of another from a row that is known at run
+// time, and the result is stored twice: as it is, and as a row of a third tensor.
+// CHECK-LABEL: func.func @boxes
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?xf32>, %[[Y:[a-z0-9]+]]: memref<?xf32>, %{{.*}}: memref<?xf32>, %[[R:[a-z0-9]+]]: memref<?xf32>, %[[Z:[a-z0-9]+]]: memref<?xf32>, %[[N:[a-z0-9]+]]: index, %[[S:[a-z0-9]+]]: index, %[[T:[a-z0-9]+]]: index
+// CHECK-SAME: ds.writes = [unit, "8*d0"]
+// CHECK: memref.reinterpret_cast %[[X]] to offset: [%c3], sizes: [%[[N]], 2], strides: [8, 1]
+// CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %[[N]]
+// CHECK-NEXT: %[[FROM:.*]] = arith.muli %[[ROW]], %[[T]]
+// CHECK: memref.reinterpret_cast %[[Y]] to offset: [%[[FROM]]], sizes: [%[[N]], 2], strides: [2, 1]
+// CHECK: memref.reinterpret_cast %[[R]] to offset: [%c0], sizes: [%[[N]], 2], strides: [2, 1]
+// CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %[[N]]
+// CHECK-NEXT: %[[TO:.*]] = arith.muli %[[ROW]], %[[T]]
+// CHECK: memref.reinterpret_cast %[[Z]] to offset: [%[[TO]]], sizes: [%[[N]], 2], strides: [2, 1]
+// CHECK: linalg.generic
+// CHECK: %[[V:.*]] = arith.addf
+// CHECK-NEXT: linalg.yield %[[V]], %[[V]]
+ds.kernel @boxes sizes 3 arguments [["d0", 8], ["d1", "d0", 2], ["d1", "d0", 2]] {
+^bb0(%x: tensor<?x8xf32>, %y: tensor<?x?x2xf32>, %z: tensor<?x?x2xf32>):
+  %0 = ds.slice %x starts [0, 3] sizes ["d0", 2] steps [1, 1] {result_sizes = [["d0", 2]]} : (tensor<?x8xf32>) -> tensor<?x2xf32>
+  %1 = ds.slice %y starts ["d2", 0, 0] sizes [1, "d0", 2] steps [1, 1, 1] {result_sizes = [[1, "d0", 2]]} : (tensor<?x?x2xf32>) -> tensor<1x?x2xf32>
+  %2 = ds.reshape %1 ["d0", 2] {result_sizes = [["d0", 2]]} : (tensor<1x?x2xf32>) -> tensor<?x2xf32>
+  %3 = ds.binary add %0, %2 {result_sizes = [["d0", 2]]} : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  %4 = ds.reshape %3 [1, "d0", 2] {result_sizes = [[1, "d0", 2]]} : (tensor<?x2xf32>) -> tensor<1x?x2xf32>
+  %5 = ds.insert %4 into %z starts ["d2", 0, 0] {result_sizes = [["d1", "d0", 2]]} : (tensor<1x?x2xf32>, tensor<?x?x2xf32>) -> tensor<?x?x2xf32>
+  ds.yield %3, %5 : tensor<?x2xf32>, tensor<?x?x2xf32>
+}

@@ -183,3 +183,36 @@ ds.kernel @length sizes 2 arguments [["d0", "d1"], ["d1"], [1, 4, 16]] {
   %3 = ds.linear %2, %w {panel = 16 : i64, columns = 4 : i64, result_sizes = [["d0", 4]]} : (tensor<?x?xf32>, tensor<1x4x16xf32>) -> tensor<?x4xf32>
   ds.yield %3 : tensor<?x4xf32>
 }
+
+// -----
+
+// Rows of what is inserted, or shown, must lie together.
+ds.kernel @inserted_parts sizes 0 arguments [[2, 5], [5, 20], [2, 4, 8]] {
+^bb0(%x: tensor<2x5xf32>, %w: tensor<5x20xf32>, %y: tensor<2x4x8xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[2, 20]]} : (tensor<2x5xf32>, tensor<5x20xf32>) -> tensor<2x20xf32>
+  %1 = ds.reshape %0 [2, 4, 5] {result_sizes = [[2, 4, 5]]} : (tensor<2x20xf32>) -> tensor<2x4x5xf32>
+  // expected-error @+1 {{'ds.insert' op inserts what the tiles of its kernel do not meet in whole rows}}
+  %2 = ds.insert %1 into %y starts [0, 0, 3] {result_sizes = [[2, 4, 8]]} : (tensor<2x4x5xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  ds.yield %2 : tensor<2x4x8xf32>
+}
+
+// -----
+
+ds.kernel @shown_parts sizes 0 arguments [[2, 5], [5, 20], [2, 40]] {
+^bb0(%x: tensor<2x5xf32>, %w: tensor<5x20xf32>, %r: tensor<2x40xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[2, 20]]} : (tensor<2x5xf32>, tensor<5x20xf32>) -> tensor<2x20xf32>
+  %1 = ds.slice %r starts [0, 0] sizes [2, 20] steps [1, 2] {result_sizes = [[2, 20]]} : (tensor<2x40xf32>) -> tensor<2x20xf32>
+  // expected-error @+1 {{'ds.binary' op has an operand that the tiles of its kernel do not meet in whole rows or columns}}
+  %2 = ds.binary add %0, %1 {result_sizes = [[2, 20]]} : (tensor<2x20xf32>, tensor<2x20xf32>) -> tensor<2x20xf32>
+  ds.yield %2 : tensor<2x20xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'ds.kernel' op expects results of the sizes of its anchor}}
+ds.kernel @transposed sizes 0 arguments [[2, 5], [5, 20]] {
+^bb0(%x: tensor<2x5xf32>, %w: tensor<5x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[2, 20]]} : (tensor<2x5xf32>, tensor<5x20xf32>) -> tensor<2x20xf32>
+  %1 = ds.transpose %0 [1, 0] {result_sizes = [[20, 2]]} : (tensor<2x20xf32>) -> tensor<20x2xf32>
+  ds.yield %1 : tensor<20x2xf32>
+}

@@ -362,3 +362,59 @@ func.func @empty_sides(%x: tensor<4xf32> {ds.dims = [4]}, %c: tensor<i1> {ds.dim
   %4 = ds.binary add %1#0, %1#1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %4 : tensor<4xf32>
 }
+
+// -----
+
+// A step of a recurrence writes its new state where the old one is, and what it keeps of the step into its place.
+// CHECK-LABEL: func.func @cell
+// CHECK: ds.launch @fused{{.*}}buffers = array<i64: 0, 2, 1, 2, 1>, in_place = array<i64: -1, 2>
+// CHECK-NOT: ds.launch
+func.func @cell(%g: tensor<4x8xf32> {ds.dims = [4, 8]}, %y: tensor<3x4x4xf32> {ds.dims = [3, 4, 4], ds.state = "y"},
+                %c: tensor<4x4xf32> {ds.dims = [4, 4], ds.state = "c"})
+    -> (tensor<3x4x4xf32> {ds.state = "y"}, tensor<4x4xf32> {ds.state = "c"}) attributes {ds.entry} {
+  %0 = ds.slice %g starts [0, 4] sizes [4, 4] steps [1, 1] : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %1 = ds.binary mul %c, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = ds.reshape %1 [1, 4, 4] : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
+  %3 = ds.insert %2 into %y starts [1, 0, 0] : (tensor<1x4x4xf32>, tensor<3x4x4xf32>) -> tensor<3x4x4xf32>
+  return %3, %1 : tensor<3x4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// What is read of what the kernel changes in part is copied before, not all of what it changes. A state that is read at
+// other places has its new value elsewhere first.
+// CHECK-LABEL: func.func @moved_cell
+// CHECK: ds.launch @slice{{.*}}buffers = array<i64: 0, 2>
+// CHECK: ds.launch @fused{{.*}}buffers = array<i64: 1, 2, 0, 3, 0>, in_place = array<i64: -1, 2>
+// CHECK: ds.launch @copy{{.*}}buffers = array<i64: 3, 1>
+// CHECK-NOT: ds.launch
+func.func @moved_cell(%y: tensor<3x4x4xf32> {ds.dims = [3, 4, 4], ds.state = "y"},
+                      %c: tensor<4x4xf32> {ds.dims = [4, 4], ds.state = "c"})
+    -> (tensor<3x4x4xf32> {ds.state = "y"}, tensor<4x4xf32> {ds.state = "c"}) attributes {ds.entry} {
+  %0 = ds.slice %c starts [3, 0] sizes [4, 4] steps [-1, 1] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = ds.slice %y starts [0, 0, 0] sizes [1, 4, 4] steps [1, 1, 1] : (tensor<3x4x4xf32>) -> tensor<1x4x4xf32>
+  %2 = ds.reshape %1 [4, 4] : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+  %3 = ds.binary mul %0, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = ds.reshape %3 [1, 4, 4] : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
+  // expected-remark @+1 {{copy: state 'c' is read at other places by its update}}
+  %5 = ds.insert %4 into %y starts [1, 0, 0] : (tensor<1x4x4xf32>, tensor<3x4x4xf32>) -> tensor<3x4x4xf32>
+  return %5, %3 : tensor<3x4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Nor does a read move behind a change of what it reads.
+// CHECK-LABEL: func.func @read_before
+// CHECK: ds.launch @slice{{.*}}buffers = array<i64: 1, 3>
+// CHECK-NEXT: ds.launch @insert{{.*}}buffers = array<i64: 0, 1, 1>, in_place = array<i64: 1>
+// CHECK-NEXT: ds.launch @reduce
+// CHECK-NEXT: ds.launch @mul
+// CHECK-NOT: ds.launch
+func.func @read_before(%x: tensor<1x4xf32> {ds.dims = [1, 4]}, %y: tensor<3x4xf32> {ds.dims = [3, 4], ds.state = "y"})
+    -> (tensor<1x4xf32>, tensor<3x4xf32> {ds.state = "y"}) attributes {ds.entry} {
+  %0 = ds.slice %y starts [1, 0] sizes [1, 4] steps [1, 1] : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  %1 = ds.insert %x into %y starts [2, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %2 = ds.reduce sum %1 axes [0] keep true : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  %3 = ds.binary mul %0, %2 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+  return %3, %1 : tensor<1x4xf32>, tensor<3x4xf32>
+}

@@ -174,3 +174,122 @@ func.func @branches_stay(%c: i1, %x: tensor<4xf32> {ds.dims = [4]}) -> (tensor<4
   %4 = ds.unary tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
   return %1, %4 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Slices are read where they lie, by each region that reads them, with the reshapes behind them.
+// CHECK-LABEL: func.func @slices
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK: ds.slice %arg0 starts [1, 0, 0]
+// CHECK: ds.unary sigmoid
+// CHECK: ds.slice %arg0 starts [0, 0, 16]
+// CHECK-NEXT: ds.reshape
+// CHECK: ds.unary tanh
+// CHECK: ds.yield
+// CHECK: %[[S:.*]] = ds.reduce sum %[[Y]]
+// CHECK-NEXT: %[[Z:.*]] = ds.fused {
+// CHECK-NEXT: ds.slice %arg0 starts [1, 0, 0]
+// CHECK-NEXT: ds.reshape
+// CHECK-NEXT: ds.binary mul
+// CHECK: return %[[Y]], %[[Z]]
+func.func @slices(%x: tensor<2x?x32xf32> {ds.dims = [2, "n", 32]}) -> (tensor<?x16xf32>, tensor<?x16xf32>)
+    attributes {ds.entry} {
+  %0 = ds.slice %x starts [1, 0, 0] sizes [1, "n", 16] steps [1, 1, 1] : (tensor<2x?x32xf32>) -> tensor<1x?x16xf32>
+  %1 = ds.slice %x starts [0, 0, 16] sizes [1, "n", 16] steps [1, 1, 1] : (tensor<2x?x32xf32>) -> tensor<1x?x16xf32>
+  %2 = ds.reshape %0 ["n", 16] : (tensor<1x?x16xf32>) -> tensor<?x16xf32>
+  %3 = ds.reshape %1 ["n", 16] : (tensor<1x?x16xf32>) -> tensor<?x16xf32>
+  %4 = ds.unary sigmoid %2 : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  %5 = ds.unary tanh %3 : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  %6 = ds.binary mul %4, %5 : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %7 = ds.reduce sum %6 axes [0] keep false : (tensor<?x16xf32>) -> tensor<16xf32>
+  %8 = ds.binary mul %2, %7 : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
+  return %6, %8 : tensor<?x16xf32>, tensor<?x16xf32>
+}
+
+// -----
+
+// Short rows are copied first, so that loops over what is copied fill their vectors: of many, or nobody knows how many.
+// Every second element is a row of one. Few elements take less time than a launch, and one number for each row none.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[A:.*]] = ds.slice %arg0 starts [0, 0] sizes ["n", 2]
+// CHECK: %[[E:.*]] = ds.unary exp %[[A]]
+// CHECK: %[[B:.*]] = ds.slice %arg0 starts [0, 0] sizes ["n", 20] steps [1, 2]
+// CHECK: %[[F:.*]] = ds.unary exp %[[B]]
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.slice %arg1 starts [1, 0]
+// CHECK: ds.fused {
+// CHECK: ds.slice %arg0 starts [0, 3] sizes ["n", 1]
+// CHECK: ds.binary mul
+func.func @rows(%x: tensor<?x40xf32> {ds.dims = ["n", 40]}, %y: tensor<4x40xf32> {ds.dims = [4, 40]})
+    -> (tensor<?x2xf32>, tensor<?x20xf32>, tensor<2x2xf32>, tensor<?x40xf32>) attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 0] sizes ["n", 2] steps [1, 1] : (tensor<?x40xf32>) -> tensor<?x2xf32>
+  %1 = ds.unary exp %0 : (tensor<?x2xf32>) -> tensor<?x2xf32>
+  %2 = ds.slice %x starts [0, 0] sizes ["n", 20] steps [1, 2] : (tensor<?x40xf32>) -> tensor<?x20xf32>
+  %3 = ds.unary exp %2 : (tensor<?x20xf32>) -> tensor<?x20xf32>
+  %4 = ds.slice %y starts [1, 0] sizes [2, 2] steps [1, 1] : (tensor<4x40xf32>) -> tensor<2x2xf32>
+  %5 = ds.unary exp %4 : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %6 = ds.slice %x starts [0, 3] sizes ["n", 1] steps [1, 1] : (tensor<?x40xf32>) -> tensor<?x1xf32>
+  %7 = ds.binary mul %x, %6 : (tensor<?x40xf32>, tensor<?x1xf32>) -> tensor<?x40xf32>
+  return %1, %3, %5, %7 : tensor<?x2xf32>, tensor<?x20xf32>, tensor<2x2xf32>, tensor<?x40xf32>
+}
+
+// -----
+
+// A slice that a reduction reads, too, is in memory, and is read there.
+// CHECK-LABEL: func.func @slice_in_memory
+// CHECK-NEXT: %[[S:.*]] = ds.slice
+// CHECK-NEXT: ds.unary exp %[[S]]
+// CHECK-NEXT: ds.reduce sum %[[S]]
+func.func @slice_in_memory(%x: tensor<?x40xf32> {ds.dims = ["n", 40]}) -> (tensor<?x20xf32>, tensor<20xf32>)
+    attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 0] sizes ["n", 20] steps [1, 1] : (tensor<?x40xf32>) -> tensor<?x20xf32>
+  %1 = ds.unary exp %0 : (tensor<?x20xf32>) -> tensor<?x20xf32>
+  %2 = ds.reduce sum %0 axes [0] keep false : (tensor<?x20xf32>) -> tensor<20xf32>
+  return %1, %2 : tensor<?x20xf32>, tensor<20xf32>
+}
+
+// -----
+
+// What a loop keeps of its steps is stored there, also by an op alone.
+// CHECK-LABEL: func.func @insertions
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: ds.unary exp
+// CHECK-NEXT: %[[T:.*]] = ds.unary tanh
+// CHECK-NEXT: %[[R:.*]] = ds.reshape %[[T]] [1, "n", 4]
+// CHECK-NEXT: %[[I:.*]] = ds.insert %[[R]] into %arg1 starts [2, 0, 0]
+// CHECK-NEXT: ds.yield %[[T]], %[[I]]
+// CHECK: %[[Z:.*]] = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.unary neg %arg2
+// CHECK-NEXT: %[[J:.*]] = ds.insert %[[N]] into %{{.*}} starts [0, 1]
+// CHECK-NEXT: ds.yield %[[J]]
+// CHECK: return %[[Y]]#0, %[[Y]]#1, %[[Z]]
+func.func @insertions(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %y: tensor<3x?x4xf32> {ds.dims = [3, "n", 4]},
+                      %u: tensor<2x2xf32> {ds.dims = [2, 2]}, %z: tensor<2x4xf32> {ds.dims = [2, 4]})
+    -> (tensor<?x4xf32>, tensor<3x?x4xf32>, tensor<2x4xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = ds.unary tanh %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %2 = ds.reshape %1 [1, "n", 4] : (tensor<?x4xf32>) -> tensor<1x?x4xf32>
+  %3 = ds.insert %2 into %y starts [2, 0, 0] : (tensor<1x?x4xf32>, tensor<3x?x4xf32>) -> tensor<3x?x4xf32>
+  %4 = ds.reduce sum %z axes [0, 1] keep false : (tensor<2x4xf32>) -> tensor<f32>
+  %5 = ds.binary add %z, %4 : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %6 = ds.unary neg %u : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %7 = ds.insert %6 into %5 starts [0, 1] : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1, %3, %7 : tensor<?x4xf32>, tensor<3x?x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// Not what something else reads with other axes, nor the transpose of what is computed, nor what is changed there.
+// CHECK-LABEL: func.func @no_insertions
+// CHECK-NOT: ds.fused
+func.func @no_insertions(%x: tensor<2x4xf32> {ds.dims = [2, 4]}, %y: tensor<3x2x4xf32> {ds.dims = [3, 2, 4]},
+                         %z: tensor<8x2xf32> {ds.dims = [8, 2]}, %u: tensor<1x4xf32> {ds.dims = [1, 4]})
+    -> (tensor<1x2x4xf32>, tensor<3x2x4xf32>, tensor<8x2xf32>, tensor<2x4xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %1 = ds.reshape %0 [1, 2, 4] : (tensor<2x4xf32>) -> tensor<1x2x4xf32>
+  %2 = ds.insert %1 into %y starts [2, 0, 0] : (tensor<1x2x4xf32>, tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  %3 = ds.transpose %0 [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  %4 = ds.insert %3 into %z starts [4, 0] : (tensor<4x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  %5 = ds.insert %u into %0 starts [1, 0] : (tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1, %2, %4, %5 : tensor<1x2x4xf32>, tensor<3x2x4xf32>, tensor<8x2xf32>, tensor<2x4xf32>
+}
