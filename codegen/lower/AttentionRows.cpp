@@ -103,6 +103,8 @@ Value AttentionRows::adjust(OpBuilder &b, Value score, ArrayRef<Value> masks, bo
     case ds::ScoreStepKind::multiply: score = arith::MulFOp::create(b, loc, score, mask); break;
     case ds::ScoreStepKind::keep: score = arith::SelectOp::create(b, loc, mask, score, low); break;
     case ds::ScoreStepKind::hide: score = arith::SelectOp::create(b, loc, mask, low, score); break;
+    case ds::ScoreStepKind::keep_add: score = arith::SelectOp::create(b, loc, mask, score, add(low)); break;
+    case ds::ScoreStepKind::hide_add: score = arith::SelectOp::create(b, loc, mask, add(low), score); break;
     case ds::ScoreStepKind::window: break; // outside it was the first
     case ds::ScoreStepKind::window_add: score = inside ? score : add(low); break;
     case ds::ScoreStepKind::window_mask: score = add(inside ? mask : low); break;

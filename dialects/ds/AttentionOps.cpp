@@ -20,6 +20,10 @@ static LogicalResult requireMultiple(Inference &inference, const SizeExpr &heads
 
 bool ds::takesMask(ScoreStepKind kind) { return kind != ScoreStepKind::window && kind != ScoreStepKind::window_add; }
 bool ds::takesLow(ScoreStepKind kind) { return kind != ScoreStepKind::add && kind != ScoreStepKind::multiply; }
+bool ds::takesFlags(ScoreStepKind kind) {
+  return llvm::is_contained(
+      {ScoreStepKind::keep, ScoreStepKind::hide, ScoreStepKind::keep_add, ScoreStepKind::hide_add}, kind);
+}
 bool ds::isWindowed(ScoreStepKind kind) {
   return kind == ScoreStepKind::window || kind == ScoreStepKind::window_add || kind == ScoreStepKind::window_mask;
 }
@@ -149,7 +153,7 @@ static LogicalResult inferSteps(Op op, Inference &inference, const SizeVector &s
     if (!takesMask(kind.getValue()))
       continue;
     const TensorFacts &mask = inference.operand(index++);
-    bool chooses = kind.getValue() == ScoreStepKind::keep || kind.getValue() == ScoreStepKind::hide;
+    bool chooses = takesFlags(kind.getValue());
     bool isWide = mask.elementType.isF32() && element.getIntOrFloatBitWidth() == 16;
     if (mask.rank() > 4 || (chooses ? !mask.elementType.isInteger(1) : mask.elementType != element && !isWide))
       return inference.error("C3: masks must have at most rank 4 and the query's element type, or f32 beside a float "

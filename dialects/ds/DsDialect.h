@@ -35,9 +35,11 @@ struct ScoreWindow {
 
   explicit operator bool() const { return left || right; }
 };
-/// Whether steps of the kind take an operand; whether they hide places, and so have a `low`; whether by the window.
+/// Whether steps of the kind take an operand; whether they hide places, and so have a `low`; whether what they take are
+/// flags; whether they hide by the window.
 bool takesMask(ScoreStepKind kind);
 bool takesLow(ScoreStepKind kind);
+bool takesFlags(ScoreStepKind kind);
 bool isWindowed(ScoreStepKind kind);
 
 // The steps in their text form: [add %m, keep %c else -1.0e9].

@@ -63,7 +63,7 @@ def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what 
 def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
 
 def DS_ScoreStepKindEnum : DS_Enum<"ScoreStepKind", "what happens to the scores of an attention",
-  ["add", "multiply", "keep", "hide", "window", "window_add", "window_mask"]>;
+  ["add", "multiply", "keep", "hide", "keep_add", "hide_add", "window", "window_add", "window_mask"]>;
 def DS_ScoreStepKind : EnumAttr<DS_Dialect, DS_ScoreStepKindEnum, "score_step">;
 
 def DS_SizeRelationEnum : DS_Enum<"SizeRelation", "what two sizes must be to each other",

@@ -128,6 +128,7 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     - `add %m`: s + m; `multiply %m`: s m;
     - `keep %c else low`: s where c holds, else low; `hide %c else low`: low where c holds, else s. What is hidden may
       be anything, NaN included;
+    - `keep_add %c else low`: s where c holds, else s + low; `hide_add %c else low`: s + low where c holds, else s;
     - `window else low`: s inside the window, else low; `window_add else low`: s + low outside; `window_mask %m else
       low`: s + m inside, s + low outside.
 
@@ -149,7 +150,7 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     Created by `ds-recompose-attention` and the importer. Gone after: codegen.
 
     Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 masks broadcast, have
-    at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and i1 in `keep` and `hide`; C4 H is
+    at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and i1 in steps that keep or hide; C4 H is
     a multiple of G; C5 the softcap is positive; C6 there is one mask for each step that takes one, and one `low` for
     each step; C7 `left`, `right`, `past` and `positions` stand beside steps by the window, which have a bound, and not
     both of the latter; C8 positions are i64 and broadcast to [B, H, S, 1]; C9 T is at most `capacity`;

@@ -241,6 +241,22 @@ bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::S
   return false;
 }
 
+/// A mask of two numbers, of which one is 0: the condition that chooses is read, not a tensor of them.
+bool AttentionOperands::addByFlags(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
+  MaskReader reader(sizes, total[total.size() - 2], shape.back());
+  auto two = term.negated || isGrouped() ? std::nullopt : reader.numbers(term.value);
+  if (!two || two->where.band || two->where.capacity || two->where.others.empty())
+    return false;
+  bool isKept = two->yes == 0; // where the conditions hold
+  if (!isKept && two->no != 0)
+    return false;
+  double low = isKept ? two->no : two->yes;
+  bool isOne = two->where.others.size() == 1, isOpposite = isOne && two->where.others.front().negated;
+  Value flags = isOne ? alignMask(two->where.others.front().value, term.rank) : all(two->where.others, term.rank);
+  steps.push_back({isKept != isOpposite ? ds::ScoreStepKind::keep_add : ds::ScoreStepKind::hide_add, flags, low});
+  return true;
+}
+
 void AttentionOperands::addStep(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
   Value value = alignMask(term.value, term.rank);
   if (isVoid(term, value))
@@ -251,6 +267,8 @@ void AttentionOperands::addStep(const ScoreTerm &term, SmallVectorImpl<ds::Score
     return;
   if (!missed.empty())
     unread = missed;
+  else if (term.kind == ds::ScoreStepKind::add && addByFlags(term, steps))
+    return;
   if (term.negated)
     value = create<ds::UnaryOp>(elementOf(value), rankOf(value), ds::UnaryKind::neg, value);
   steps.push_back({term.kind, value, term.low});

@@ -55,6 +55,7 @@ private:
   bool isGrouped() const { return shape.size() == 5; }
   bool takeWindow(const SeenPlaces &places, const ScoreTerm &term);
   bool addByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
+  bool addByFlags(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   bool chooseByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   void addStep(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   mlir::Value scalar(mlir::Value number);

@@ -202,12 +202,16 @@ SmallVector<Operation *> insertionOf(OpOperand &use) {
   return ops;
 }
 
-/// Whether the region reads what the insertion changes, which would then be copied as a whole.
-static bool readsInto(ds::InsertOp insert, const OpSet &region) {
+/// Whether the region makes or reads what the insertion changes, which would then be copied as a whole, or reads what
+/// it has changed, which is not there before the kernel's end.
+static bool meetsRegion(ds::InsertOp insert, const OpSet &region) {
   Value into = throughReshapes(insert.getInto());
-  return llvm::any_of(region, [&](Operation *op) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) { return throughReshapes(operand) == into; });
-  });
+  return region.contains(into.getDefiningOp()) || llvm::any_of(region, [&](Operation *op) {
+           return llvm::any_of(op->getOperands(), [&](Value operand) {
+             Value read = throughReshapes(operand);
+             return read == into || read == insert.getResult();
+           });
+         });
 }
 
 static bool holdsBox(ds::InsertOp insert, Value stored, std::optional<size_t> rowAxes, SizeAnalysis &analysis) {
@@ -241,8 +245,8 @@ void takeInsertions(OpSet &region, Operation *&last, std::optional<size_t> rowAx
       Operation *end = last->isBeforeInBlock(insert) ? insert : last;
       if (!holdsBox(insert, op->getResult(0), rowAxes, analysis)) {
         stays("rows would be stored in parts");
-      } else if (readsInto(insert, region)) {
-        stays("the region reads what it changes, which would be copied");
+      } else if (meetsRegion(insert, region)) {
+        stays("the region makes or reads what it changes");
       } else if (!dependentsOf(larger, end)) {
         stays("something between them needs it");
       } else {

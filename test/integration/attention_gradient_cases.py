@@ -34,6 +34,8 @@ def attention(q, k, v, g, steps, seen, scale, cap=None, guard=False, factors=1):
                 scores = scores + mask
             elif kind == "multiply":
                 scores, slope = scores * mask, slope * mask
+            elif kind in ("keep_add", "hide_add"):
+                scores = np.where(mask == (kind == "keep_add"), scores, scores + low)
             elif kind == "window_add":
                 scores = np.where(seen, scores, scores + low)
             elif kind == "window_mask":
@@ -136,7 +138,7 @@ def steps(folder):
             seen = p.random.uniform(size=size) < 0.6
             p.derive(shape, [("add", random(size), None)], element=element, cap=cap, guard=guard, dynamic=len(size) == 4)
             p.derive(shape, [("multiply", random(size), None), ("add", random((5, 19)), None)], element=element, cap=cap, guard=guard)
-            for kind in ("keep", "hide"):
+            for kind in ("keep", "hide", "keep_add", "hide_add"):
                 p.derive(shape, [("add", random((5, 19)), None), (kind, seen, -1.5), ("multiply", random(size), None)],
                          element=element, cap=cap, guard=guard)
         whole = random((2, 1, 5, 19))

@@ -17,13 +17,15 @@ WINDOW = """
 def masked_attention(folder):
     """Masks that choose, whose hidden scores have no slope, and windows; low numbers that leave hidden places a weight."""
     g = Gradients()
-    whole = {"two": np.array(2), "zero": np.array(0), "one": np.array(1), "axis1": np.array([1]), "scale": np.array(0.4)}
+    whole = {"two": np.array(2), "zero": np.array(0), "one": np.array(1), "axis1": np.array([1]), "scale": np.array(0.4),
+             "zeros": np.array(0.0)}
     seen = g.random.uniform(size=(2, 1, 3, 5)) < 0.6
     seen[..., np.arange(3), np.arange(2, 5)] = True  # each row sees its own place
     seen[..., 1] = True
     for masked, becomes in (("c = Where (seen, scores, low) masked = Add (c, mask)", "keep"),
                             ("c = Add (scores, mask) masked = Where (seen, c, low)", "keep"),
                             ("h = Not (seen) c = Where (h, low, scores) masked = Mul (c, mask)", "multiply"),
+                            ("h = Not (seen) c = Where (h, low, zeros) d = Add (scores, mask) masked = Add (d, c)", "keep_add"),
                             ("c = Where (early, scores, low) masked = Add (c, mask)", "window else"),
                             ("c = Where (early, mask, low) masked = Add (scores, c)", "window_mask"),
                             ("n = Sub (place, one) late = Greater (col, n) both = And (early, late) c = Where (both, scores, low) "

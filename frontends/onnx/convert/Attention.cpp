@@ -47,21 +47,23 @@ static Value bias(Node &n, Value keeps, Type type) {
 /// The given mask as numbers to add, padded to the length of the keys with places that are never attended to.
 static Value givenBias(Node &n, const SizeExpr &total, Type type) {
   Value mask = n.in(3);
-  if (n.b.element(mask).isInteger(1))
-    mask = bias(n, mask, type);
+  bool areFlags = n.b.element(mask).isInteger(1);
+  auto numbers = [&](Value padded) { return areFlags ? bias(n, padded, type) : padded; };
   if (!mask || n.b.rank(mask) == 0)
-    return mask;
+    return numbers(mask);
   SizeExpr length = n.b.sizes(mask).back(), missing = total - length;
   if (missing.isConstant(0))
-    return mask;
+    return numbers(mask);
   if (auto known = missing.constant(); known && *known < 0)
     return n.refuse("input 3 ('attn_mask'): expected at most as many columns as there are keys (" + total.brief() +
                     "), found " + describe(n.b.facts(mask)));
   requireFor(n, total, length, "at most as many columns of the mask as there are keys");
   SizeVector low(n.b.rank(mask)), high = low;
   high.back() = SizeExpr::max(missing, 0);
-  Value padded = n.b.pad(ds::PadKind::constant, mask, n.b.scalar(type, minusInfinity), low, high);
-  return n.b.sliceAxis(padded, n.b.rank(mask) - 1, 0, total); // all of it: its length is that of the keys by name, too
+  Value never = areFlags ? n.b.scalar(n.b.element(mask), 0) : n.b.scalar(type, minusInfinity);
+  Value padded = n.b.pad(ds::PadKind::constant, mask, never, low, high);
+  // All of it: its length is that of the keys by name, too.
+  return numbers(n.b.sliceAxis(padded, n.b.rank(mask) - 1, 0, total));
 }
 
 /// Adds what masks a place: the given mask, later places, places past the length of a sequence.

@@ -56,6 +56,8 @@ static Value applyStep(Node &n, const ds::ScoreStep &step, const ds::ScoreWindow
   case ScoreStepKind::multiply: return n.b.mul(scores, step.mask);
   case ScoreStepKind::keep: return n.b.select(step.mask, scores, low);
   case ScoreStepKind::hide: return n.b.select(step.mask, low, scores);
+  case ScoreStepKind::keep_add: return n.b.select(step.mask, scores, n.b.add(scores, low));
+  case ScoreStepKind::hide_add: return n.b.select(step.mask, n.b.add(scores, low), scores);
   case ScoreStepKind::window: return n.b.select(holds, scores, low);
   case ScoreStepKind::window_add: return n.b.add(scores, n.b.select(holds, n.b.scalar(type, 0), low));
   case ScoreStepKind::window_mask: return n.b.add(scores, n.b.select(holds, step.mask, low));
@@ -152,21 +154,19 @@ static Value keepsByMask(Node &n, unsigned input, const Span &span) {
 /// What is added to the scores: `mask_filter_value` where the mask is 0, the least number at later places, the bias.
 static bool addMasks(Node &n, unsigned maskInput, Value bias, const Span &span, Type type, Scoring &scoring) {
   double filter = n.real("mask_filter_value", -10000), lowest = lowestOf(type);
-  Value mask;
-  if (n.has(maskInput)) {
-    Value keeps = keepsByMask(n, maskInput, span);
-    mask = n.b.select(keeps, n.b.scalar(type, 0), n.b.scalar(type, std::max(filter, lowest)));
-    if (!mask)
-      return false;
-  }
+  double low = std::max(filter, lowest);
+  Value keeps = n.has(maskInput) ? keepsByMask(n, maskInput, span) : Value();
+  if (n.has(maskInput) && !keeps)
+    return false;
   // One row has no later places, however many keys there are.
   if (n.flag("unidirectional", false) && !span.rows.isConstant(1)) {
     bool coversAll = span.total == span.past + span.rows;
     scoring.window.past = coversAll ? span.past : SizeExpr::select(SizeExpr::eq(span.rows, 1), span.total, span.past);
     scoring.window.right = 0;
+    Value mask = keeps ? n.b.select(keeps, n.b.scalar(type, 0), n.b.scalar(type, low)) : Value();
     scoring.steps.push_back({mask ? ds::ScoreStepKind::window_mask : ds::ScoreStepKind::window_add, mask, lowest});
-  } else if (mask) {
-    scoring.steps.push_back({ds::ScoreStepKind::add, mask});
+  } else if (keeps) {
+    scoring.steps.push_back({ds::ScoreStepKind::keep_add, keeps, low});
   }
   if (bias)
     scoring.steps.push_back({ds::ScoreStepKind::add, bias});

@@ -67,6 +67,8 @@ struct AttentionSteps {
     case ScoreStepKind::multiply: return b.mul(s, d.wide(step.mask));
     case ScoreStepKind::keep: return b.select(step.mask, s, low);
     case ScoreStepKind::hide: return b.select(step.mask, low, s);
+    case ScoreStepKind::keep_add: return b.select(step.mask, s, b.add(s, low));
+    case ScoreStepKind::hide_add: return b.select(step.mask, b.add(s, low), s);
     case ScoreStepKind::window: return b.select(inside, s, low);
     case ScoreStepKind::window_add: return b.select(inside, s, b.add(s, low));
     case ScoreStepKind::window_mask: return b.add(s, b.select(inside, d.wide(step.mask), low));
@@ -84,6 +86,8 @@ struct AttentionSteps {
     case ScoreStepKind::keep: return b.select(step.mask, g, zero);
     case ScoreStepKind::hide: return b.select(step.mask, zero, g);
     case ScoreStepKind::window: return b.select(inside, g, zero);
+    case ScoreStepKind::keep_add:
+    case ScoreStepKind::hide_add:
     case ScoreStepKind::window_add: return g;
     case ScoreStepKind::window_mask: give(step.mask, b.select(inside, g, zero)); return g;
     }

@@ -290,7 +290,7 @@ func.func @linear_attention_c3_heads(%q: tensor<1x3x3x8xf32>, %k: tensor<1x2x3x8
 
 func.func @attention_c3_choice(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
   // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4}}
-  %0 = ds.attention %q, %q, %q [keep %m else 0.0] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
+  %0 = ds.attention %q, %q, %q [hide_add %m else 0.0] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
   return
 }
 

@@ -91,6 +91,8 @@ func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask:
   %3 = ds.attention %q, %k, %k [window_mask %mask else 0xFFF0000000000000, window else -1.0] past ["t - s"] left 3 right 0 capacity 64 scale 0.125 softcap 50.0 guard : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [hide %{{.*}} else 0.000000e+00, window_add else -1.000000e+00] positions %{{.*}} right -1 scale 1.000000e+00 :
   %4 = ds.attention %q, %k, %k [hide %seen else 0.0, window_add else -1.0] positions %place right -1 scale 1.0 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xi1>, tensor<?x1xi64>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [keep_add %{{.*}} else -1.000000e+04, hide_add %{{.*}} else 0xFFF0000000000000] scale 1.000000e+00 :
+  %5 = ds.attention %q, %k, %k [keep_add %seen else -1.0e4, hide_add %seen else 0xFFF0000000000000] scale 1.0 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xi1>, tensor<?x?xi1>) -> tensor<?x12x?x64xf32>
   return
 }
 

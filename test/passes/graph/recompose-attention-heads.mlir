@@ -160,7 +160,7 @@ func.func @mask_of_other_names(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 
 // CHECK-DAG: %[[Q:.*]] = ds.reshape %arg0 ["b", 4, "s", 8]
 // CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 4, "t", 8]
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 4, "t", 8]
-// CHECK: ds.attention %[[Q]], %[[K]], %[[V]] [multiply %{{.*}}, add %{{.*}}] scale 5.000000e-01 {{.*}}, tensor<?x1x1x?xf32>, tensor<?x1x1x?xf32>)
+// CHECK: ds.attention %[[Q]], %[[K]], %[[V]] [multiply %{{.*}}, keep_add %arg3 else -2.3726{{.*}}E+38] scale 5.000000e-01 {{.*}}, tensor<?x1x1x?xf32>, tensor<?x1x1x?xi1>)
 func.func @joined_by_einsum(%q: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["4*c", "t", 8]}, %v: tensor<?x?x8xf32> {ds.dims = ["4*c", "t", 8]}, %seen: tensor<?x1x1x?xi1> {ds.dims = ["b", 1, 1, "t"]}) -> tensor<?x?x8xf32> {
   %half = ds.constant dense<0.5> : tensor<f32>
   %low = ds.constant dense<-2.37267096E+38> : tensor<f32>

@@ -353,7 +353,7 @@ func.func @clamped(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %mask: te
 
 // Two masks that have nothing to do with each other: one multiplies, one is added.
 // CHECK-LABEL: func.func @no_choice
-// CHECK: ds.attention %arg0, %arg1, %arg2 [multiply %{{.*}}, add %{{.*}}] scale 1.000000e+00
+// CHECK: ds.attention %arg0, %arg1, %arg2 [multiply %{{.*}}, hide_add %arg4 else -1.000000e+03] scale 1.000000e+00
 func.func @no_choice(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %seen: tensor<5x7xi1>, %other: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-1.0E+3> : tensor<f32>
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
@@ -401,4 +401,36 @@ func.func @nearly_void_mask(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v
   %s = ds.softmax %2 axis 3 log false : (tensor<2x4x2x2xf32>) -> tensor<2x4x2x2xf32>
   %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x2x2xf32>, tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32>
   return %y : tensor<2x4x2x8xf32>
+}
+
+// -----
+
+// Where a mask has a number in one place and 0 in the others, the flags that choose are read, whichever way around and
+// through arithmetic; a second condition joins them. Two other numbers are added as they are.
+// CHECK-LABEL: func.func @flags
+// CHECK: %[[BOTH:.*]] = ds.binary bit_and %arg1, %{{.*}} : (tensor<5x7xi1>, tensor<5x7xi1>)
+// CHECK: ds.attention %{{.*}}, %arg0, %arg0 [keep_add %arg1 else -1.000000e+03, hide_add %arg2 else 0xFFF0000000000000, keep_add %[[BOTH]] else -1.000000e+04, add %{{.*}}] scale 1.000000e+00
+func.func @flags(%x: tensor<2x4x7x8xf32>, %seen: tensor<5x7xi1>, %late: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %low = ds.constant dense<-1.0E+3> : tensor<f32>
+  %lower = ds.constant dense<-1.0E+4> : tensor<f32>
+  %none = ds.constant dense<0xFF800000> : tensor<f32>
+  %q = ds.slice %x starts [0, 0, 0, 0] sizes [2, 4, 5, 8] steps [1, 1, 1, 1] : (tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  %0 = ds.matmul %q, %x transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.cast %seen to f32 : (tensor<5x7xi1>) -> tensor<5x7xf32>
+  %2 = ds.binary sub %one, %1 : (tensor<f32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+  %3 = ds.binary mul %2, %low : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+  %4 = ds.binary add %0, %3 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %5 = ds.select %late, %none, %zero : (tensor<5x7xi1>, tensor<f32>, tensor<f32>) -> tensor<5x7xf32>
+  %6 = ds.binary add %4, %5 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %7 = ds.unary logical_not %late : (tensor<5x7xi1>) -> tensor<5x7xi1>
+  %8 = ds.binary bit_and %seen, %7 : (tensor<5x7xi1>, tensor<5x7xi1>) -> tensor<5x7xi1>
+  %9 = ds.select %8, %zero, %lower : (tensor<5x7xi1>, tensor<f32>, tensor<f32>) -> tensor<5x7xf32>
+  %10 = ds.binary add %6, %9 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %11 = ds.select %late, %one, %low : (tensor<5x7xi1>, tensor<f32>, tensor<f32>) -> tensor<5x7xf32>
+  %12 = ds.binary add %10, %11 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %12 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %x transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
 }

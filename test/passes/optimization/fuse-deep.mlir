@@ -519,7 +519,7 @@ func.func @reads_into(%y: tensor<3x20xf32> {ds.dims = [3, 20]}, %w: tensor<60x20
     -> tensor<3x20xf32> attributes {ds.entry} {
   %0 = ds.reshape %y [1, 60] : (tensor<3x20xf32>) -> tensor<1x60xf32>
   %1 = ds.linear %0, %w : (tensor<1x60xf32>, tensor<60x20xf32>) -> tensor<1x20xf32>
-  // expected-remark @+1 {{does not join the region of 'ds.linear': the region reads what it changes, which would be copied}}
+  // expected-remark @+1 {{does not join the region of 'ds.linear': the region makes or reads what it changes}}
   %2 = ds.insert %1 into %y starts [1, 0] : (tensor<1x20xf32>, tensor<3x20xf32>) -> tensor<3x20xf32>
   return %2 : tensor<3x20xf32>
 }

@@ -293,3 +293,37 @@ func.func @no_insertions(%x: tensor<2x4xf32> {ds.dims = [2, 4]}, %y: tensor<3x2x
   %5 = ds.insert %u into %0 starts [1, 0] : (tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %1, %2, %4, %5 : tensor<1x2x4xf32>, tensor<3x2x4xf32>, tensor<8x2xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// Of two insertions into one tensor, one after the other, one is stored by the kernel: it has no third result there. Nor
+// is one, of which the region reads what it has changed.
+// CHECK-LABEL: func.func @one_insertion
+// CHECK: %[[Y:.*]]:2 = ds.fused {
+// CHECK: ds.insert %{{.*}} into %arg1 starts [0, 0]
+// CHECK-NOT: ds.insert
+// CHECK: ds.yield
+// CHECK: ds.insert %[[Y]]#0 into %[[Y]]#1 starts [4, 0]
+func.func @one_insertion(%x: tensor<3x20xf32> {ds.dims = [3, 20]}, %s: tensor<9x20xf32> {ds.dims = [9, 20]})
+    -> tensor<9x20xf32> attributes {ds.entry} {
+  %0 = ds.unary neg %x : (tensor<3x20xf32>) -> tensor<3x20xf32>
+  %1 = ds.unary exp %0 : (tensor<3x20xf32>) -> tensor<3x20xf32>
+  %2 = ds.insert %1 into %s starts [0, 0] : (tensor<3x20xf32>, tensor<9x20xf32>) -> tensor<9x20xf32>
+  %3 = ds.insert %0 into %2 starts [4, 0] : (tensor<3x20xf32>, tensor<9x20xf32>) -> tensor<9x20xf32>
+  return %3 : tensor<9x20xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @read_after_insertion
+// CHECK: ds.insert %{{.*}} into %arg1
+// CHECK: ds.fused
+// CHECK-NOT: ds.insert
+func.func @read_after_insertion(%x: tensor<3x20xf32> {ds.dims = [3, 20]}, %s: tensor<3x20xf32> {ds.dims = [3, 20]})
+    -> (tensor<3x20xf32>, tensor<3x20xf32>) attributes {ds.entry} {
+  %0 = ds.unary neg %x : (tensor<3x20xf32>) -> tensor<3x20xf32>
+  %1 = ds.insert %0 into %s starts [0, 0] : (tensor<3x20xf32>, tensor<3x20xf32>) -> tensor<3x20xf32>
+  %2 = ds.binary add %0, %1 : (tensor<3x20xf32>, tensor<3x20xf32>) -> tensor<3x20xf32>
+  %3 = ds.unary exp %2 : (tensor<3x20xf32>) -> tensor<3x20xf32>
+  return %1, %3 : tensor<3x20xf32>, tensor<3x20xf32>
+}
