@@ -50,7 +50,7 @@ LogicalResult Epilogue::verify() {
     bool isComputed = stored == anchor->getResult(0) || llvm::is_contained(ops, stored.getDefiningOp());
     if (!isComputed || k.sizesOf(stored) != shape)
       return k.kernel.emitOpError("expects results of the sizes of its anchor");
-    if (!storedRows(static_cast<unsigned>(number)))
+    if (stored != value && !storedRows(static_cast<unsigned>(number)))
       return value.getDefiningOp()->emitOpError("inserts what the tiles of its kernel do not meet in whole rows");
     if (!isHeld(value))
       return k.kernel.emitOpError("expects results that vectors store, found ") << k.elementOf(value);

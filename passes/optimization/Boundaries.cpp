@@ -114,8 +114,10 @@ static std::optional<std::string> reasonOfProduct(const Boundary &b, const SizeA
     if (!known || !schedule)
       return again + "panel of columns";
     int64_t panels = (*known + schedule.getColumns() - 1) / schedule.getColumns();
-    if (linear && (ds::isNorm(b.producer) || isFusablePointwise(b.producer)))
+    if (linear && (ds::isNorm(b.producer) || (isFusablePointwise(b.producer) && ds::isCheapForRows(b.producer))))
       return nameOf(b.producer) + " is not computed in its kernel, 'ds-fuse-deep' remarks why";
+    if (linear && isFusablePointwise(b.producer))
+      return "every thread would compute " + nameOf(b.producer) + " of all its rows again, which takes too long";
     if (panels > 1)
       return "would be computed " + std::to_string(panels) + " times, for each panel of columns";
     return "of what it multiplies, a product computes norms and elementwise ops only";

@@ -40,6 +40,16 @@ Repetition repetitionAt(const std::vector<LaunchInfo> &launches, size_t at) {
   return best;
 }
 
+/// How many launches behind the repetition are those that each of its parts begins with: more than half of a part is
+/// one more, which ends differently. The first layer may begin with what all share, so that parts begin within it.
+size_t partBehind(const std::vector<LaunchInfo> &launches, size_t at, const Repetition &repetition) {
+  size_t end = at + repetition.period * repetition.count, same = 0;
+  while (same < repetition.period && end + same < launches.size() &&
+         launches[end + same].kernel == launches[at + same].kernel)
+    ++same;
+  return 2 * same > repetition.period ? same : 0;
+}
+
 /// The folders, as it were, that the names of all these nodes begin with.
 std::string commonPath(const std::vector<LaunchInfo> &launches, size_t first, size_t count) {
   std::string common = launches[first].site;
@@ -175,11 +185,14 @@ std::vector<Layer> layersOf(const EntryInfo &entry) {
     }
     ++stretches;
     between = SIZE_MAX;
-    for (size_t i = 0; i < repetition.count; ++i, at += repetition.period) {
-      std::string path = commonPath(entry.launches, at, repetition.period);
+    size_t behind = partBehind(entry.launches, at, repetition), count = repetition.count + (behind > 0 ? 1 : 0);
+    for (size_t i = 0; i < count; ++i) {
+      size_t launches = i < repetition.count ? repetition.period : behind;
+      std::string path = commonPath(entry.launches, at, launches);
       std::string stretch = stretches > 1 ? concat(" (", stretches, ")") : "";
-      layers.push_back({at, repetition.period,
-                        concat("layer ", i + 1, " of ", repetition.count, stretch, path.empty() ? "" : ", " + path)});
+      layers.push_back(
+          {at, launches, concat("layer ", i + 1, " of ", count, stretch, path.empty() ? "" : ", " + path)});
+      at += launches;
     }
   }
   if (stretches == 0 && !layers.empty())

@@ -27,3 +27,15 @@ func.func @kinds(%x: tensor<8x8xf32> {ds.dims = [8, 8]}, %i: tensor<8xi64> {ds.d
   %6 = ds.concat 1 %4, %5 : (tensor<8x3xf32>, tensor<8x4xf32>) -> tensor<8x7xf32>
   return %6 : tensor<8x7xf32>
 }
+
+// What a product could compute of its rows, ds-fuse-deep says why not; a function of many instructions it never does.
+// REMARK: in memory before 'ds.linear' reads it: 'ds.unary' is not computed in its kernel, 'ds-fuse-deep' remarks why
+// REMARK: in memory before 'ds.linear' reads it: every thread would compute 'ds.gelu' of all its rows again, which takes too long
+func.func @before_products(%x: tensor<8x8xf32> {ds.dims = [8, 8]}, %w: tensor<8x8xf32> {ds.dims = [8, 8]}, %i: tensor<8xi64> {ds.dims = [8]})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) attributes {ds.entry} {
+  %0 = ds.unary neg %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = ds.linear %0, %w {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = ds.gelu none %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = ds.linear %2, %w {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1, %3, %x : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}

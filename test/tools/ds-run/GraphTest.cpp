@@ -44,6 +44,25 @@ size_t count(const std::string &text, const std::string &part) {
   return found;
 }
 
+// What all layers share stands within the first one, and the last one has no norm behind it.
+TEST(Graph, TheLastLayerMayEndDifferently) {
+  EntryInfo entry = layeredEntry(4);
+  LaunchInfo mask = entry.launches[0];
+  mask.kernel = "mask_6";
+  entry.launches.insert(entry.launches.begin() + 2, mask); // gather, norm, mask; linear, gelu, linear, norm; ...
+  std::vector<Layer> layers = layersOf(entry);
+  ASSERT_EQ(layers.size(), 6u);
+  EXPECT_EQ(layers[0].count, 3u);
+  EXPECT_EQ(layers[1].name, "layer 1 of 4");
+  EXPECT_EQ(layers[3].count, 4u);
+  EXPECT_EQ(layers[4].name, "layer 4 of 4");
+  EXPECT_EQ(layers[4].count, 3u);
+  EXPECT_EQ(layers[5].name, "after the layers");
+  EXPECT_EQ(layers[5].first + layers[5].count, entry.launches.size());
+  entry.launches.erase(entry.launches.end() - 2); // half of a part is none
+  EXPECT_EQ(layersOf(entry)[3].name, "layer 3 of 3");
+}
+
 TEST(Graph, EveryRepetitionIsALayer) {
   std::vector<Layer> layers = layersOf(layeredEntry(3));
   ASSERT_EQ(layers.size(), 5u);
