@@ -35,7 +35,7 @@ func.func @before_products(%x: tensor<8x8xf32> {ds.dims = [8, 8]}, %w: tensor<8x
     -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) attributes {ds.entry} {
   %0 = ds.unary neg %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = ds.linear %0, %w {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
-  %2 = ds.gelu none %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = ds.gelu erf %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %3 = ds.linear %2, %w {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1, %3, %x : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
