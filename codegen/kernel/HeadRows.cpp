@@ -139,7 +139,8 @@ struct RotaryPairs {
 
 void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
   Type element = k.elementOf(op.getInput());
-  int64_t width = *k.sizesOf(op.getInput()).back().constant(), half = width / 2, lanes = k.target.lanes;
+  int64_t size = *k.sizesOf(op.getInput()).back().constant(), lanes = k.target.lanes;
+  int64_t width = op.getFirst() ? static_cast<int64_t>(*op.getFirst()) : size, half = width / 2;
   bool perPair = *k.sizesOf(op.getCosines()).back().constant() == half;
   Value cosines = k.bufferOf(op.getCosines()), sines = k.bufferOf(op.getSines());
   RotaryPairs pairs{k, element, half, op.getInterleaved()};
@@ -164,6 +165,10 @@ void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
     walk(0, whole, lanes);
   if (whole < half)
     walk(whole, half, 1);
+  if (width < size && (row.from != row.to || row.fromOffset != row.toOffset)) {
+    Value behind = k.constant(width);
+    emitCopy(k, row.from, k.add(row.fromOffset, behind), row.to, k.add(row.toOffset, behind), k.constant(size - width));
+  }
 }
 
 } // namespace deepstride

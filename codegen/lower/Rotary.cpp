@@ -23,7 +23,8 @@ LogicalResult lowerRotary(KernelBuilder &k, ds::RotaryOp op) {
   View cosines = viewOf(op.getCosines()), sines = viewOf(op.getSines());
 
   k.setGrid(product(leading), 8);
-  k.setFlops(product(leading) * SizeExpr(3 * width));
+  int64_t turned = op.getFirst() ? static_cast<int64_t>(*op.getFirst()) : width;
+  k.setFlops(product(leading) * SizeExpr(3 * turned));
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, leading);
     emitRotaryRow(k, op,

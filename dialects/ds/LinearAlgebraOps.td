@@ -234,16 +234,20 @@ def DS_RotaryOp : DS_TensorOp<"rotary"> {
   let description = [{
     Rotates pairs of elements of the last axis: with (a, b) the pair, a cos - b sin and b cos + a sin. Pairs lie half an
     axis apart, or side by side where `interleaved`. Cosines and sines broadcast over the other axes; along the last
-    one there is one for each element, or one for each pair. Created by `ds-recompose-rotary`. Gone after: codegen.
+    one there is one for each element, or one for each pair. With `first` n the first n elements of the last axis are
+    rotated, as if they were all, and those behind them stay as they are. Created by `ds-recompose-rotary`. Gone after:
+    codegen.
 
-    Constraints: C1 the element type is one float type; C2 the last size is static and even; C3 cosines and sines end
-    in that size, or both in half of it; C4 they broadcast to the operand.
+    Constraints: C1 the element type is one float type; C2 the last size is static, and what is rotated of it even and
+    at most that size; C3 cosines and sines end in as many elements as are rotated, or both in half of that; C4 they
+    broadcast to the operand.
 
     Example: `%3 = ds.rotary %0, %cos, %sin interleaved false : (tensor<?x12x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x12x?x64xf32>`
   }];
-  let arguments = (ins DS_Tensor:$input, DS_Tensor:$cosines, DS_Tensor:$sines, BoolAttr:$interleaved);
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$cosines, DS_Tensor:$sines, BoolAttr:$interleaved,
+                       OptionalAttr<I64Attr>:$first);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = [{$input `,` $cosines `,` $sines `interleaved` $interleaved attr-dict `:`
+  let assemblyFormat = [{$input `,` $cosines `,` $sines `interleaved` $interleaved (`first` $first^)? attr-dict `:`
                          functional-type(operands, results)}];
 }
 

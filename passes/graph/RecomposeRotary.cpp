@@ -1,6 +1,6 @@
 // ds-recompose-rotary: finds rotary position embeddings. One form adds a value times cosines to the value turned by a
 // quarter times sines; the other rotates both sides of the pairs apart and joins them. How cosines and sines come about
-// does not matter. Parts of a head that are not rotated stay with the ops around.
+// does not matter. A head whose first elements are rotated, and the others joined to them again, is turned as a whole.
 //
 //   %t = ds.concat 1 (ds.unary neg %high), %low           %y = ds.rotary %x, %cos, %sin interleaved false
 //   %y = %x * %cos + %t * %sin                        =>
@@ -50,6 +50,8 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     for (Operation *op : ops)
       if (!matchTurned(dyn_cast<ds::BinaryOp>(op)))
         matchSplit(op);
+    for (Operation *op : ops)
+      matchFirst(dyn_cast<ds::ConcatOp>(op));
     if (failed(eraseReplacedOps(getOperation())))
       return signalPassFailure();
     sizes = nullptr;
@@ -211,6 +213,20 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
       remarkLeft(op, "rotary", reason);
   }
 
+  /// The first elements of x, rotated, and behind them the others as they are.
+  void matchFirst(ds::ConcatOp join) {
+    if (!join || join.getInputs().size() != 2 || static_cast<int64_t>(join.getAxis()) != rankOf(join) - 1)
+      return;
+    auto rotary = join.getInputs()[0].getDefiningOp<ds::RotaryOp>();
+    auto first = rotary && !rotary.getFirst() ? partOf(rotary.getInput()) : std::nullopt,
+         rest = partOf(join.getInputs()[1]);
+    auto width = first ? sizesOf(first->source).back().constant() : std::nullopt;
+    if (!rest || !width || first->source != rest->source || first->start != 0 || first->step != 1 || rest->step != 1 ||
+        rest->start != first->size || first->size + rest->size != *width)
+      return;
+    replace(join, first->source, {rotary.getCosines(), rotary.getSines()}, rotary.getInterleaved(), first->size);
+  }
+
   void replace(Operation *op, Part first, const Angles &angles, bool interleaved) {
     Value x = first.source;
     if (!sizesOf(x).back().isConstant(2 * first.size)) {
@@ -228,10 +244,12 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     replace(op, x, angles, interleaved);
   }
 
-  void replace(Operation *op, Value x, const Angles &angles, bool interleaved) {
+  /// `first`: how many elements are rotated, where that is not all.
+  void replace(Operation *op, Value x, const Angles &angles, bool interleaved, int64_t first = 0) {
     OpBuilder builder(op);
-    auto rotary = ds::RotaryOp::create(builder, op->getLoc(), op->getResult(0).getType(), x, angles.cosines,
-                                       angles.sines, interleaved);
+    auto rotary =
+        ds::RotaryOp::create(builder, op->getLoc(), op->getResult(0).getType(), x, angles.cosines, angles.sines,
+                             interleaved, first ? builder.getI64IntegerAttr(first) : IntegerAttr());
     keepNames(op, rotary);
     sizes->set(rotary.getResult(), sizes->facts(op->getResult(0)));
     op->getResult(0).replaceAllUsesWith(rotary.getResult());

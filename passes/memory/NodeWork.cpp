@@ -62,7 +62,12 @@ OpWork workOf(Operation *op, llvm::function_ref<SizeVector(Value)> sizesOf) {
         return each(pool.getResult(), taps);
       })
       .Case<ds::LayerNormOp, ds::RmsNormOp>([&](auto norm) { return each(norm.getInput(), 2); })
-      .Case([&](ds::RotaryOp rotary) { return each(rotary.getResult(), 3); })
+      .Case([&](ds::RotaryOp rotary) -> OpWork {
+        SizeVector turned = sizesOf(rotary.getResult());
+        if (rotary.getFirst())
+          turned.back() = SizeExpr(static_cast<int64_t>(*rotary.getFirst()));
+        return {0, product(turned) * SizeExpr(3), 0, false};
+      })
       .Case<ds::ReduceOp, ds::ArgReduceOp, ds::SoftmaxOp, ds::CumulativeOp, ds::ArgsortOp, ds::TopKOp, ds::SuppressOp,
             ds::QuantizeRowsOp>([&](Operation *scan) { return each(scan->getOperand(0)); })
       .Case<ds::CastOp, ds::BitcastOp, ds::DropoutOp, ds::SelectOp>([](Operation *) { return OpWork(); })

@@ -62,18 +62,21 @@ class Layers:
     def rotary(self, x, lead):
         """`lead`: the axes of the tables before the last one."""
         perPair, interleaved = self.chance(), self.chance(0.3)
-        width = x[1][-1]
+        size = width = x[1][-1]
+        if size > 2 and self.chance(0.3):
+            width = size // 4 * 2  # the others stay
         tables = [self.input([*lead, width // 2 if perPair else width]) for _ in range(2)]
 
         def judge(a, cosines, sines, z):
             half = width // 2
             first, second = (slice(0, width, 2), slice(1, width, 2)) if interleaved else (slice(0, half), slice(half, width))
             pick = (lambda t, part: t) if perPair else (lambda t, part: t[..., part])
-            y = np.empty_like(a)
+            y = a.copy()
             y[..., first] = a[..., first] * pick(cosines, first) - a[..., second] * pick(sines, first)
             y[..., second] = a[..., second] * pick(cosines, second) + a[..., first] * pick(sines, second)
             return y
-        return self.op(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {'true' if interleaved else 'false'}", [x, *tables], x[1], judge)
+        part = "" if width == size else f" first {width}"
+        return self.op(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {'true' if interleaved else 'false'}{part}", [x, *tables], x[1], judge)
 
     def heads(self, x, heads, width, norm, turned):
         """[b, s, heads * width] as [b, heads, s, width]."""

@@ -362,6 +362,9 @@ def single_ops(folder):
             op_gradients(folder, f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}",
                          lambda x, c, s, how=interleaved: rotate(x, c, s, how),
                          {"x": numbers(2, 3, 4, 6), "c": numbers(4, count), "s": numbers(4, count)}, f"{name}{count}")
+            op_gradients(folder, f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()} first 6",
+                         lambda x, c, s, how=interleaved: np.concatenate((rotate(x[..., :6], c, s, how), x[..., 6:]), -1),
+                         {"x": numbers(2, 3, 4, 9), "c": numbers(4, count), "s": numbers(4, count)}, f"first{name}{count}")
 
     def inserted(u, i):
         result = i.copy()

@@ -152,23 +152,26 @@ def rotaries(folder):
     for element, rtol in (("f32", 1e-6), ("f64", 1e-14), ("f16", 2e-3), ("bf16", 2e-2)):
         for shape, angles in [((2,), ()), ((3, 8), (3,)), ((2, 4, 5, 6), (1, 1, 5)), ((2, 4, 5, 6), (2, 1, 5)),
                               ((2, 4, 5, 16), (5,)), ((2, 3, 4), (2, 1))]:
-            for interleaved, per_pair, dynamic in itertools.product((False, True), repeat=3):
+            for interleaved, per_pair, dynamic, behind in itertools.product((False, True), (False, True), (False, True), (0, 5)):
                 i, width = next(number), shape[-1]
+                shape = (*shape[:-1], width + behind)
                 last = width // 2 if per_pair else width
-                names = [f"X{i}_{axis}" for axis in range(len(shape) - 1)] + [width] if dynamic else None
+                names = [f"X{i}_{axis}" for axis in range(len(shape) - 1)] + [shape[-1]] if dynamic else None
                 angle = p.random.uniform(-3, 3, (*angles, last))
                 x = p.input(p.random.standard_normal(shape), element, names)
                 cosine, sine = p.input(np.cos(angle), element), p.input(np.sin(angle), element)
                 first = np.arange(width // 2) * (2 if interleaved else 1)
                 second = first + (1 if interleaved else width // 2)
                 at = (slice(None), slice(None)) if per_pair else (first, second)
-                y = np.empty(shape)
+                y = x.wide.copy()
                 a, b = x.wide[..., first], x.wide[..., second]
                 y[..., first] = a * cosine.wide[..., at[0]] - b * sine.wide[..., at[0]]
                 y[..., second] = b * cosine.wide[..., at[1]] + a * sine.wide[..., at[1]]
-                p.test(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}", [x, cosine, sine],
+                part = f" first {width}" if behind else ""
+                p.test(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}{part}", [x, cosine, sine],
                        element, x.dims, y, rtol=rtol, scale=1,
-                       what=f"rotary {shape} {angles} interleaved={interleaved} per pair={per_pair} {element}")
+                       what=f"rotary {shape} {angles} interleaved={interleaved} per pair={per_pair}{part} {element}")
+                shape = (*shape[:-1], width)
     p.verify(folder)
 
 

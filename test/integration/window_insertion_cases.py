@@ -66,7 +66,8 @@ class StateProgram:
             indices = starts[axis] + steps[axis] * np.arange(size)
             at.append(indices)
         kind = f"({self.type()}) -> {self.type(*self.part)}"
-        return self.op(f"ds.slice {{}} starts {starts} sizes {list(self.part)} steps {steps} : {kind}", lambda x: x[np.ix_(*at)], self.full())
+        return self.op(f"ds.slice {{}} starts {starts} sizes {list(self.part)} steps {steps} : {kind}",
+                       lambda x: x[np.ix_(*at)], self.full())
 
     def binary(self, kind, one, two):
         small = self.type(*self.part)
@@ -95,7 +96,8 @@ class StateProgram:
             whole.reshape(self.rows, self.columns)[row:row + self.part[0], column:column + self.part[1]] = update
             return whole
         if self.random.random() < 0.7:
-            return self.op(f"ds.insert {{}} into {{}} starts [{row}, {column}] : ({small}, {self.type()}) -> {self.type()}", value, part, into)
+            return self.op(f"ds.insert {{}} into {{}} starts [{row}, {column}] : ({small}, {self.type()}) -> {self.type()}",
+                           value, part, into)
         update, whole = (1, *self.part), (1, self.rows, self.columns)
         part = self.op(f"ds.reshape {{}} {list(update)} : ({small}) -> {self.type(*update)}", lambda x: x, part)
         into = self.op(f"ds.reshape {{}} {list(whole)} : ({self.type()}) -> {self.type(*whole)}", lambda x: x, into)
@@ -246,7 +248,8 @@ def loop_model(random, path):
     else:
         gathers = [helper.make_node("Gather", [whole, "i"], [name], axis=0) for whole, name in (("x", "row"), ("y", "wide"))]
         graph = helper.make_graph([*gathers, helper.make_node("Identity", ["c"], ["go"]), *body.nodes], "body",
-                                  [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+                                  [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                                   helper.make_tensor_value_info("c", TensorProto.BOOL, []),
                                    *carried], [helper.make_tensor_value_info("go", TensorProto.BOOL, []), *outs])
         zero = body.constant(np.array(0, np.int64))
         nodes += [helper.make_node("Shape", ["x"], ["sizes"]), helper.make_node("Gather", ["sizes", zero], ["trips"]),
@@ -281,7 +284,8 @@ def check_loop(seed, folder, number, options=()):
     random = np.random.default_rng([seed, 3])
     dims, kind, oracle = loop_model(random, folder / "loop.onnx")
     for fusion, cpu in (("specialized", CPUS[number % 2]), (("none", "generic")[number % 2], CPUS[1])):
-        package = compile_model(folder / "loop.onnx", folder, f"--fusion={fusion}", f"--mcpu={cpu}", *options, name=f"{fusion}-{number}.dsp")
+        package = compile_model(folder / "loop.onnx", folder, f"--fusion={fusion}", f"--mcpu={cpu}", *options,
+                                name=f"{fusion}-{number}.dsp")
         for steps, batch in ((1, 1), (6, 2), (3, 5)):
             sizes = {"t": steps, "b": batch}
             feeds = {name: random.integers(-9, 10, [sizes.get(dim, dim) for dim in shape]).astype(kind) for name, shape in dims.items()}
@@ -338,7 +342,8 @@ def recurrent_operators_of_any_size(folder):
                 alone = {name: array[row:row + 1] if name == "lengths" else array[:, row:row + 1] for name, array in feeds.items()}
                 single = run_package(package, alone, folder)
                 for name, array in found[0].items():
-                    expect(all(other[name].tobytes() == array.tobytes() for other in found[1:]), f"{what}, {cpu}: {name} depends on threads")
+                    expect(all(other[name].tobytes() == array.tobytes() for other in found[1:]),
+                           f"{what}, {cpu}: {name} depends on threads")
                     part = array[..., row:row + 1, :]
                     expect(part.tobytes() == single[name].tobytes(), f"{what}, {cpu}: {name} of row {row} alone has other bits")
 

@@ -242,18 +242,25 @@ static void differentiateRotary(ds::RotaryOp op, Derivative &d) {
   DsBuilder &b = d.b;
   Value g = d.wide(d.gradient()), x = d.wide(d.in(0)), cosines = d.wide(d.in(1)), sines = d.wide(d.in(2));
   bool interleaved = op.getInterleaved();
-  SizeExpr last = b.sizes(cosines).back(), size = b.sizes(x).back();
-  auto rotary = [&](Value v, Value c, Value s) { return b.create<ds::RotaryOp>({v, c, s}, v, c, s, interleaved); };
+  IntegerAttr first = op.getFirstAttr(), all;
+  SizeExpr last = b.sizes(cosines).back(), size = first ? SizeExpr(first.getInt()) : b.sizes(x).back();
+  auto rotary = [&](Value v, Value c, Value s, IntegerAttr part) {
+    return b.create<ds::RotaryOp>({v, c, s}, v, c, s, interleaved, part);
+  };
   if (d.wants(0)) {
     Value opposite = b.unary(UnaryKind::neg, last == size ? exchangePairs(sines, interleaved, b) : sines);
-    d.give(0, rotary(g, cosines, opposite));
+    d.give(0, rotary(g, cosines, opposite, first));
+  }
+  if (first) { // no angle meets what stays
+    g = b.sliceAxis(g, b.rank(g) - 1, 0, size);
+    x = b.sliceAxis(x, b.rank(x) - 1, 0, size);
   }
   if (d.wants(1))
     d.give(1, joinPairs(b.mul(g, x), last, interleaved, b));
   if (d.wants(2)) {
     Value none = d.zeros(b.element(cosines), b.sizes(cosines));
     Value ones = b.broadcast(b.scalar(b.element(sines), 1), b.sizes(sines));
-    d.give(2, joinPairs(b.mul(g, rotary(x, none, ones)), last, interleaved, b));
+    d.give(2, joinPairs(b.mul(g, rotary(x, none, ones, all)), last, interleaved, b));
   }
 }
 

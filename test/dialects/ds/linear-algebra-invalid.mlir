@@ -169,8 +169,40 @@ func.func @rotary_c1_type(%x: tensor<2x4xf32>, %c: tensor<4xf64>) {
 // -----
 
 func.func @rotary_c2_odd(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static and even}}
+  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
   %0 = ds.rotary %x, %x, %x interleaved false : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_first(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{'ds.rotary' op C2: expected at most 4 elements to rotate, found 6}}
+  %0 = ds.rotary %x, %x, %x interleaved false first 6 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_odd(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
+  %0 = ds.rotary %x, %x, %x interleaved false first 3 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_negative(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
+  %0 = ds.rotary %x, %x, %x interleaved false first -2 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c3_first(%x: tensor<2x6xf32>) {
+  // expected-error @+1 {{'ds.rotary' op C3: cosines and sines must end in 4 or both in 2}}
+  %0 = ds.rotary %x, %x, %x interleaved false first 4 : (tensor<2x6xf32>, tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
   return
 }
 

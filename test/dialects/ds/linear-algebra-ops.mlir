@@ -102,6 +102,8 @@ func.func @rotary(%x: tensor<?x12x?x64xf32>, %full: tensor<?x64xf32>, %half: ten
   %0 = ds.rotary %x, %full, %full interleaved false : (tensor<?x12x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x12x?x64xf32>
   // CHECK: ds.rotary %{{.*}}, %{{.*}}, %{{.*}} interleaved true
   %1 = ds.rotary %x, %half, %half interleaved true : (tensor<?x12x?x64xf32>, tensor<?x1x?x32xf32>, tensor<?x1x?x32xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.rotary %{{.*}}, %{{.*}}, %{{.*}} interleaved false first 32 : (tensor<?x12x?x64xf32>, tensor<?x1x?x32xf32>, tensor<?x1x?x32xf32>)
+  %2 = ds.rotary %x, %half, %half interleaved false first 32 : (tensor<?x12x?x64xf32>, tensor<?x1x?x32xf32>, tensor<?x1x?x32xf32>) -> tensor<?x12x?x64xf32>
   return
 }
 

@@ -40,9 +40,8 @@ func.func @interleaved(%x: tensor<2x5x8xf32>, %cos: tensor<5x8xf32>, %sin: tenso
 
 // Both sides rotated apart, an angle per pair, on the first 6 of 8 elements: what RotaryEmbedding of ONNX expands to.
 // CHECK-LABEL: func.func @split
-// CHECK: %[[X:.*]] = ds.slice %arg0 starts [0, 0, 0] sizes [2, 5, 6]
-// CHECK: %[[R:.*]] = ds.rotary %[[X]], %arg1, %arg2 interleaved false
-// CHECK: ds.concat 2 %[[R]], %{{.*}}
+// CHECK: %[[R:.*]] = ds.rotary %arg0, %arg1, %arg2 interleaved false first 6
+// CHECK-NEXT: return %[[R]]
 func.func @split(%x: tensor<2x5x8xf32>, %cos: tensor<2x1x3xf32>, %sin: tensor<2x1x3xf32>) -> tensor<2x5x8xf32> {
   %a = ds.slice %x starts [0, 0, 0] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x8xf32>) -> tensor<2x5x3xf32>
   %b = ds.slice %x starts [0, 0, 3] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x8xf32>) -> tensor<2x5x3xf32>
@@ -204,4 +203,47 @@ func.func @angles_on_either_side(%x: tensor<2x5x6xf32>, %table: tensor<5x6xf32>)
   %imaginary = ds.binary add %2, %3 : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
   %y = ds.concat 2 %real, %imaginary : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x6xf32>
   return %y : tensor<2x5x6xf32>
+}
+
+// -----
+
+// Elements behind those that are rotated stay as they are: one op for the whole head.
+// CHECK-LABEL: func.func @first_elements
+// CHECK: %[[Y:.*]] = ds.rotary %arg0, %arg1, %arg2 interleaved false first 6 : (tensor<2x5x10xf32>, tensor<5x6xf32>, tensor<5x6xf32>)
+// CHECK-NEXT: return %[[Y]]
+func.func @first_elements(%x: tensor<2x5x10xf32>, %cos: tensor<5x6xf32>, %sin: tensor<5x6xf32>) -> tensor<2x5x10xf32> {
+  %r = ds.slice %x starts [0, 0, 0] sizes [2, 5, 6] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x6xf32>
+  %p = ds.slice %x starts [0, 0, 6] sizes [2, 5, 4] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x4xf32>
+  %a = ds.slice %r starts [0, 0, 0] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %b = ds.slice %r starts [0, 0, 3] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %n = ds.unary neg %b : (tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %t = ds.concat 2 %n, %a : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x6xf32>
+  %0 = ds.binary mul %r, %cos : (tensor<2x5x6xf32>, tensor<5x6xf32>) -> tensor<2x5x6xf32>
+  %1 = ds.binary mul %t, %sin : (tensor<2x5x6xf32>, tensor<5x6xf32>) -> tensor<2x5x6xf32>
+  %2 = ds.binary add %0, %1 : (tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
+  %y = ds.concat 2 %2, %p : (tensor<2x5x6xf32>, tensor<2x5x4xf32>) -> tensor<2x5x10xf32>
+  return %y : tensor<2x5x10xf32>
+}
+
+// -----
+
+// Not the others: of the end of a head, of an overlapping part, of another head, or behind a gap.
+// CHECK-LABEL: func.func @other_elements
+// CHECK-COUNT-2: ds.rotary %{{.*}} interleaved false :
+// CHECK-COUNT-4: ds.concat 2
+func.func @other_elements(%x: tensor<2x5x10xf32>, %z: tensor<2x5x10xf32>, %cos: tensor<5x6xf32>, %sin: tensor<5x6xf32>)
+    -> (tensor<2x5x10xf32>, tensor<2x5x10xf32>, tensor<2x5x10xf32>, tensor<2x5x9xf32>) {
+  %r = ds.slice %x starts [0, 0, 0] sizes [2, 5, 6] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x6xf32>
+  %e = ds.slice %x starts [0, 0, 4] sizes [2, 5, 6] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x6xf32>
+  %first = ds.slice %x starts [0, 0, 0] sizes [2, 5, 4] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x4xf32>
+  %overlap = ds.slice %x starts [0, 0, 5] sizes [2, 5, 4] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x4xf32>
+  %other = ds.slice %z starts [0, 0, 6] sizes [2, 5, 4] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x4xf32>
+  %late = ds.slice %x starts [0, 0, 7] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x10xf32>) -> tensor<2x5x3xf32>
+  %0 = ds.rotary %r, %cos, %sin interleaved false : (tensor<2x5x6xf32>, tensor<5x6xf32>, tensor<5x6xf32>) -> tensor<2x5x6xf32>
+  %1 = ds.rotary %e, %cos, %sin interleaved false : (tensor<2x5x6xf32>, tensor<5x6xf32>, tensor<5x6xf32>) -> tensor<2x5x6xf32>
+  %2 = ds.concat 2 %1, %first : (tensor<2x5x6xf32>, tensor<2x5x4xf32>) -> tensor<2x5x10xf32>
+  %3 = ds.concat 2 %0, %overlap : (tensor<2x5x6xf32>, tensor<2x5x4xf32>) -> tensor<2x5x10xf32>
+  %4 = ds.concat 2 %0, %other : (tensor<2x5x6xf32>, tensor<2x5x4xf32>) -> tensor<2x5x10xf32>
+  %5 = ds.concat 2 %0, %late : (tensor<2x5x6xf32>, tensor<2x5x3xf32>) -> tensor<2x5x9xf32>
+  return %2, %3, %4, %5 : tensor<2x5x10xf32>, tensor<2x5x10xf32>, tensor<2x5x10xf32>, tensor<2x5x9xf32>
 }
