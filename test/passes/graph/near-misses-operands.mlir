@@ -152,7 +152,7 @@ func.func @all_half(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg
 
 // No place has a zero.
 // CHECK-LABEL: func.func @none_zero
-// CHECK: ds.attention %arg0, %arg1, %arg2 [add %{{[0-9a-z]+}}] scale 1.000000e+00
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep_add %{{[0-9a-z]+}} else -1.000000e+09] scale 1.000000e+00
 func.func @none_zero(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32> {
   %0 = ds.constant dense<false> : tensor<5x7xi1>
   %1 = ds.constant dense<0.0> : tensor<f32>
@@ -262,7 +262,7 @@ func.func @nearly_none_added(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf
 
 // A zero where a run chooses it.
 // CHECK-LABEL: func.func @zero_where_not_chosen
-// CHECK: ds.attention %arg0, %arg1, %arg2 [add %{{[0-9a-z]+}}] scale 1.000000e+00
+// CHECK: ds.attention %arg0, %arg1, %arg2 [hide_add %arg3 else -9.000000e+00] scale 1.000000e+00
 func.func @zero_where_not_chosen(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>, %arg3: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
   %0 = ds.constant dense<-9.0> : tensor<f32>
   %1 = ds.constant dense<0.0> : tensor<f32>
