@@ -57,6 +57,12 @@ def quantized_elementwise(folder):
         for last in (0, 1):
             c.node("QLinearGlobalAveragePool", [numbers(c, ["batch", 3, "seq", 7], dtype), scale(c), zero(c, dtype), scale(c),
                                                 zero(c, dtype)], [dtype], channels_last=last, **ROUNDED)
+            shape = ["batch", 9, 7, 3] if last else ["batch", 3, 9, 7]
+            image = [numbers(c, shape, dtype), scale(c), zero(c, dtype), scale(c), zero(c, dtype)]
+            for windows in ({"kernel_shape": [2, 3]}, {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 0, 1, 2]},
+                            {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+                            {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}):
+                c.node("QLinearAveragePool", image, [dtype], channels_last=last, **windows, **ROUNDED)
         c.node("QLinearConcat", [scale(c), zero(c, dtype), numbers(c, ["batch", 3], dtype), scale(c), zero(c, dtype),
                                  numbers(c, ["batch", "seq"], dtype), scale(c), zero(c, dtype)], [dtype], axis=1, **ROUNDED)
         condition = c.integers(["batch", "seq"], 0, 2, np.bool_)

@@ -3,6 +3,7 @@
 #include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/Windows.h"
 
 using namespace mlir;
 
@@ -71,6 +72,22 @@ static Values convertGlobalAveragePool(Node &n) {
   int64_t rank = n.b.rank(n.in(0));
   SmallVector<int64_t> axes = n.flag("channels_last", false) ? axesFrom(1, rank - 1) : axesFrom(2, rank);
   return convertUnary(n, [&](Value x) { return n.b.reduce(ds::ReduceKind::mean, x, axes); });
+}
+
+/// The mean of each window; images may have their channels last.
+static Values convertAveragePool(Node &n) {
+  if (!n.requireRank(0, 3))
+    return {};
+  int64_t rank = n.b.rank(n.in(0));
+  if (!n.flag("channels_last", false))
+    return convertUnary(n, [&](Value x) { return averagePool(n, x); });
+  SmallVector<int64_t> first = {0, rank - 1}, last = {0};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) {
+    first.push_back(axis);
+    last.push_back(axis + 1);
+  }
+  last.push_back(1);
+  return convertUnary(n, [&](Value x) { return n.b.transpose(averagePool(n, n.b.transpose(x, first)), last); });
 }
 
 /// Scale and zero point of the result, then three operands for each tensor.
@@ -198,6 +215,7 @@ void addMicrosoftQuantization(PatternRegistry &registry) {
   registry.add("QLinearLeakyRelu", 1, 2, convertLeakyRelu, domain);
   registry.add("QLinearSoftmax", 1, 2, convertSoftmax, domain);
   registry.add("QLinearGlobalAveragePool", 1, 2, convertGlobalAveragePool, domain);
+  registry.add("QLinearAveragePool", 1, 2, convertAveragePool, domain);
   registry.add("QLinearConcat", 1, 2, convertConcat, domain);
   registry.add("QLinearWhere", 1, 3, convertWhere, domain);
   registry.add("QGemm", 1, 6, convertQGemm, domain);

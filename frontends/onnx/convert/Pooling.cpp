@@ -97,36 +97,50 @@ static Value leastOf(DsBuilder &b, Type type) {
   return b.constant(DenseElementsAttr::get(RankedTensorType::get({}, type), least));
 }
 
+/// The windows of x, and what is pooled of them; null after a diagnostic.
+struct PooledWindows {
+  std::optional<Windows> windows;
+  Value value;
+};
+
+static PooledWindows poolWindows(Node &n, Value x, ds::PoolKind kind) {
+  auto kernel = n.requiredIntegers("kernel_shape");
+  if (!kernel || !n.requireRank(0, 3))
+    return {};
+  SizeVector sizes = n.b.sizes(x);
+  auto windows = readWindows(n, *kernel, n.b.rank(x) - 2);
+  if (!windows || !resolveAutoPad(n, *windows, ArrayRef(sizes).drop_front(2)))
+    return {};
+  int64_t exponent = n.integer("p", 2);
+  if (exponent < 1) {
+    n.refuse("attribute 'p': expected at least 1, found " + Twine(exponent));
+    return {};
+  }
+  bool countsPads = n.flag("count_include_pad", false), isDynamic = !windows->low.empty();
+  auto poolPadded = [&](Value whole, bool includesPads) {
+    Value fill = kind == ds::PoolKind::max ? leastOf(n.b, n.b.element(x)) : n.b.scalar(n.b.element(x), 0);
+    Value operand = padded(n.b, whole, *windows, fill);
+    return n.b.create<ds::PoolOp>({operand}, kind, operand, windows->kernel, windows->strides, windows->pads,
+                                  windows->dilations, n.flag("ceil_mode", false), includesPads, exponent);
+  };
+  bool isShare = isDynamic && kind == ds::PoolKind::average && !countsPads;
+  Value pooled = poolPadded(x, countsPads || isShare);
+  if (isShare) { // over the share of each window that lies inside
+    SizeVector plane = sizes;
+    plane[0] = plane[1] = 1;
+    pooled = n.b.div(pooled, poolPadded(n.b.broadcast(n.b.scalar(n.b.element(x), 1), plane), true));
+  }
+  return {windows, pooled};
+}
+
+Value averagePool(Node &n, Value x) { return poolWindows(n, x, ds::PoolKind::average).value; }
+
 static Convert pool(ds::PoolKind kind) {
   return [kind](Node &n) -> Values {
-    auto kernel = n.requiredIntegers("kernel_shape");
-    if (!kernel || !n.requireRank(0, 3))
-      return {};
-    Value x = n.in(0);
-    SizeVector sizes = n.b.sizes(x);
-    auto windows = readWindows(n, *kernel, n.b.rank(x) - 2);
-    if (!windows || !resolveAutoPad(n, *windows, ArrayRef(sizes).drop_front(2)))
-      return {};
-    int64_t exponent = n.integer("p", 2);
-    if (exponent < 1)
-      return n.refuse("attribute 'p': expected at least 1, found " + Twine(exponent));
-    bool countsPads = n.flag("count_include_pad", false), isDynamic = !windows->low.empty();
-    auto poolPadded = [&](Value whole, bool includesPads) {
-      Value fill = kind == ds::PoolKind::max ? leastOf(n.b, n.b.element(x)) : n.b.scalar(n.b.element(x), 0);
-      Value operand = padded(n.b, whole, *windows, fill);
-      return n.b.create<ds::PoolOp>({operand}, kind, operand, windows->kernel, windows->strides, windows->pads,
-                                    windows->dilations, n.flag("ceil_mode", false), includesPads, exponent);
-    };
-    bool isShare = isDynamic && kind == ds::PoolKind::average && !countsPads;
-    Value pooled = poolPadded(x, countsPads || isShare);
-    if (isShare) { // over the share of each window that lies inside
-      SizeVector plane = sizes;
-      plane[0] = plane[1] = 1;
-      pooled = n.b.div(pooled, poolPadded(n.b.broadcast(n.b.scalar(n.b.element(x), 1), plane), true));
-    }
-    if (!pooled || !n.yields(1))
-      return {pooled};
-    return {pooled, indicesOfMax(n, x, *windows, n.b.sizes(pooled))};
+    PooledWindows pooled = poolWindows(n, n.in(0), kind);
+    if (!pooled.value || !n.yields(1))
+      return {pooled.value};
+    return {pooled.value, indicesOfMax(n, n.in(0), *pooled.windows, n.b.sizes(pooled.value))};
   };
 }
 

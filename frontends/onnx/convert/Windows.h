@@ -25,6 +25,9 @@ bool resolveAutoPad(Node &n, Windows &windows, llvm::ArrayRef<SizeExpr> sizes);
 /// x [batch, channels, ...] with `low` and `high` of the windows as elements of the value `fill`; x without them.
 mlir::Value padded(DsBuilder &b, mlir::Value x, const Windows &windows, mlir::Value fill);
 
+/// The mean of each window of x [batch, channels, ...], by the node's attributes; null after a diagnostic.
+mlir::Value averagePool(Node &n, mlir::Value x);
+
 } // namespace deepstride::onnx
 
 #endif
