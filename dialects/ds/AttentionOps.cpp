@@ -273,13 +273,15 @@ LogicalResult RotaryOp::inferResults(Inference &inference) {
     if (facts->elementType != input.elementType || !isa<FloatType>(facts->elementType))
       return inference.error("C1: operand, cosines and sines must have one float type");
   auto width = input.rank() > 0 ? input.sizes.back().constant() : std::nullopt;
-  if (width && getFirst() && static_cast<int64_t>(*getFirst()) > *width)
-    return inference.error("C2: expected at most " + Twine(*width) + " elements to rotate, found " +
-                           Twine(*getFirst()));
-  if (width && getFirst())
-    width = static_cast<int64_t>(*getFirst());
-  if (!width || *width < 0 || *width % 2 != 0)
-    return inference.error("C2: the operand's last size must be static, and what is rotated of it even");
+  if (width && getFirst()) {
+    int64_t first = getFirstAttr().getInt();
+    if (first < 2 || first > *width || first % 2 != 0)
+      return inference.error("C2: expected an even number of elements to rotate, 2 to " + Twine(*width) + ", found " +
+                             Twine(first));
+    width = first;
+  }
+  if (!width || *width % 2 != 0)
+    return inference.error("C2: the operand's last size must be static and even");
   auto given = cosines.rank() > 0 ? cosines.sizes.back().constant() : std::nullopt;
   if (!given || (*given != *width && 2 * *given != *width) || sines.rank() == 0 ||
       !sines.sizes.back().isConstant(*given))

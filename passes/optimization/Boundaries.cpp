@@ -135,6 +135,8 @@ static std::string reasonOfAttention(const Boundary &b) {
            " has some, beside those of other heads";
   if (isAttention(b.from.anchor()))
     return "reduction along another axis: a head takes all rows of what another attention gives";
+  if (ds::isRowOp(b.producer))
+    return "something else reads what " + nameOf(b.producer) + " gives, or its rows do not stay together on the way";
   return "attention computes windows, norms and rotations of what it reads, " + nameOf(b.producer) +
          " is none of them, or does not keep rows together";
 }

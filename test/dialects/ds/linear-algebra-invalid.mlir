@@ -169,7 +169,7 @@ func.func @rotary_c1_type(%x: tensor<2x4xf32>, %c: tensor<4xf64>) {
 // -----
 
 func.func @rotary_c2_odd(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
+  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static and even}}
   %0 = ds.rotary %x, %x, %x interleaved false : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -177,7 +177,7 @@ func.func @rotary_c2_odd(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @rotary_c2_first(%x: tensor<2x4xf32>) {
-  // expected-error @+1 {{'ds.rotary' op C2: expected at most 4 elements to rotate, found 6}}
+  // expected-error @+1 {{'ds.rotary' op C2: expected an even number of elements to rotate, 2 to 4, found 6}}
   %0 = ds.rotary %x, %x, %x interleaved false first 6 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
@@ -185,7 +185,7 @@ func.func @rotary_c2_first(%x: tensor<2x4xf32>) {
 // -----
 
 func.func @rotary_c2_odd(%x: tensor<2x4xf32>) {
-  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
+  // expected-error @+1 {{'ds.rotary' op C2: expected an even number of elements to rotate, 2 to 4, found 3}}
   %0 = ds.rotary %x, %x, %x interleaved false first 3 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
@@ -193,8 +193,16 @@ func.func @rotary_c2_odd(%x: tensor<2x4xf32>) {
 // -----
 
 func.func @rotary_c2_negative(%x: tensor<2x4xf32>) {
-  // expected-error @+1 {{'ds.rotary' op C2: the operand's last size must be static, and what is rotated of it even}}
+  // expected-error @+1 {{'ds.rotary' op C2: expected an even number of elements to rotate, 2 to 4, found -2}}
   %0 = ds.rotary %x, %x, %x interleaved false first -2 : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_none(%x: tensor<2x4xf32>, %c: tensor<4x0xf32>) {
+  // expected-error @+1 {{'ds.rotary' op C2: expected an even number of elements to rotate, 2 to 4, found 0}}
+  %0 = ds.rotary %x, %c, %c interleaved false first 0 : (tensor<2x4xf32>, tensor<4x0xf32>, tensor<4x0xf32>) -> tensor<2x4xf32>
   return
 }
 
