@@ -97,11 +97,13 @@ static Value leastOf(DsBuilder &b, Type type) {
   return b.constant(DenseElementsAttr::get(RankedTensorType::get({}, type), least));
 }
 
+namespace {
 /// The windows of x, and what is pooled of them; null after a diagnostic.
 struct PooledWindows {
   std::optional<Windows> windows;
   Value value;
 };
+} // namespace
 
 static PooledWindows poolWindows(Node &n, Value x, ds::PoolKind kind) {
   auto kernel = n.requiredIntegers("kernel_shape");
