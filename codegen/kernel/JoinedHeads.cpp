@@ -78,26 +78,42 @@ std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
   return joined;
 }
 
-void JoinedHeads::reserve(bool isShared) {
+void JoinedHeads::reserve(bool isShared, std::optional<SizeExpr> atOnce) {
   for (Part &part : added)
     part.rows.reserve();
   if (!output || isShared)
-    scratch = k->scratchOf(storageType(element), shape[2] * shape[3]);
+    scratch = k->scratchOf(storageType(element), atOnce.value_or(shape[2]) * shape[3]);
 }
 
-void JoinedHeads::write(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+Value JoinedHeads::within(RowRange range, Value row) {
+  return range.to ? k->minimum(k->maximum(row, range.from), range.to) : row;
+}
+
+Value JoinedHeads::ownPlace(const Part &part, ArrayRef<Value> head) {
+  return k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(part.count * shape[3]));
+}
+
+/// `offset`: where the first row of the range is written.
+void JoinedHeads::writeParts(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner, Value target, Value offset,
+                             RowRange range) {
   Value width = k->index(shape[3]);
   for (Part part : parts) {
-    Value at[] = {head[0], head[1], k->index(part.first)}, count = k->index(part.count);
-    Value place = k->add(offset, k->mul(k->index(part.start), width));
+    Value first = k->index(part.first), start = k->index(part.start), count = k->index(part.count), place = start;
+    if (range.to) {
+      Value from = within(range, start), to = within(range, k->index(part.start + part.count));
+      first = k->add(first, k->sub(from, start));
+      count = k->sub(to, from);
+      place = k->sub(from, range.from);
+    }
+    Value at[] = {head[0], head[1], first};
+    place = k->add(offset, k->mul(place, width));
     if (!isOwner || !part.output) {
       part.rows.emit(at, count, target, place);
       continue;
     }
-    Value elements = k->mul(count, width);
-    Value own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), elements);
+    Value own = ownPlace(part, head);
     part.rows.emit(at, count, part.output, own);
-    emitCopy(*k, part.output, own, target, place, elements);
+    emitCopy(*k, part.output, own, target, place, k->mul(count, width));
   }
 }
 
@@ -105,28 +121,30 @@ void JoinedHeads::fill(Value number, Value target, Value from, Value to) {
   k->loop(from, to, k->constant(1), [&](Value place) { k->store(number, target, place, element); });
 }
 
-void JoinedHeads::writePlaced(ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+void JoinedHeads::writePlaced(ArrayRef<Value> head, bool isOwner, Value target, Value offset, RowRange range) {
   Value zero = k->constant(0), one = k->constant(1), width = k->index(shape[3]), tokens = k->index(shape[2]);
+  Value from = range.to ? range.from : zero, to = range.to ? range.to : tokens;
   Type i64 = k->b.getI64Type();
   auto numberAt = [&](Value buffer, Value place) -> Value {
     return arith::IndexCastOp::create(k->b, k->loc, k->b.getIndexType(), k->load(buffer, place, i64));
   };
+  auto placeOf = [&](Value row) { return k->add(offset, k->mul(k->sub(row, from), width)); };
   Value length = k->maximum(numberAt(places->lengths, head[0]), zero);
-  Value old = k->minimum(length, k->minimum(k->index(places->past), tokens));
-  Value from[] = {head[0], head[1], zero};
-  kept.front().rows.emit(from, old, target, offset);
-  Value begin = k->add(offset, k->mul(old, width)), end = k->add(offset, k->mul(tokens, width));
+  Value old = k->minimum(length, k->minimum(k->index(places->past), tokens)), kept = within(range, old);
+  Value first[] = {head[0], head[1], from};
+  this->kept.front().rows.emit(first, k->sub(kept, from), target, offset);
   if (places->padding) {
-    Value padded = k->add(offset, k->mul(k->maximum(k->minimum(length, tokens), old), width));
-    fill(k->load(places->padding, zero, element), target, begin, padded);
-    begin = padded;
+    Value padded = within(range, k->maximum(k->minimum(length, tokens), old));
+    fill(k->load(places->padding, zero, element), target, placeOf(kept), placeOf(padded));
+    kept = padded;
   }
-  fill(scalarConstant(k->b, k->loc, element, 0), target, begin, end);
+  fill(scalarConstant(k->b, k->loc, element, 0), target, placeOf(kept), placeOf(to));
   Part &part = added.front();
   Value count = k->index(part.count), own;
   if (isOwner && part.output) {
-    own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->mul(count, width));
-    part.rows.emit(from, count, part.output, own);
+    own = ownPlace(part, head);
+    Value all[] = {head[0], head[1], zero};
+    part.rows.emit(all, count, part.output, own);
   }
   // An index beyond the cache fails the call, which a cache without places has none for.
   Value isEmpty = arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::eq, tokens, zero);
@@ -134,48 +152,76 @@ void JoinedHeads::writePlaced(ArrayRef<Value> head, bool isOwner, Value target, 
   k->failIf(arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::ne, written, count), DS_INDEX_OUT_OF_RANGE);
   k->loop(zero, written, one, [&](Value row) {
     Value place = k->checkedIndex(numberAt(places->rows, k->add(k->mul(head[0], count), row)), tokens);
-    Value to = k->add(offset, k->mul(place, width)), at[] = {head[0], head[1], row};
+    OpBuilder::InsertionGuard guard(k->b);
+    if (range.to) {
+      Value isBehind = arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::sge, place, from);
+      Value isBefore = arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::slt, place, to);
+      auto branch = scf::IfOp::create(k->b, k->loc, arith::AndIOp::create(k->b, k->loc, isBehind, isBefore),
+                                      /*withElseRegion=*/false);
+      k->b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value at[] = {head[0], head[1], row};
     if (own)
-      emitCopy(*k, part.output, k->add(own, k->mul(row, width)), target, to, width);
+      emitCopy(*k, part.output, k->add(own, k->mul(row, width)), target, placeOf(place), width);
     else
-      part.rows.emit(at, one, target, to);
+      part.rows.emit(at, one, target, placeOf(place));
   });
 }
 
-Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
-  Value zero = k->constant(0), head[] = {batch, group};
-  Value place =
-      output ? k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2] * shape[3])) : zero;
-  auto toScratch = [&](bool owns) {
-    if (places)
-      return writePlaced(head, owns, scratch, zero);
-    write(kept, head, owns, scratch, zero);
-    write(added, head, owns, scratch, zero);
-  };
-  auto asOwner = [&] {
-    if (!output)
-      return toScratch(/*owns=*/true);
-    places ? writePlaced(head, /*isOwner=*/true, output, place) : write(added, head, /*isOwner=*/true, output, place);
-  };
-  Matrix matrix{output ? output : scratch, place, k->index(shape[3]), k->constant(1)};
-  bool isWritten = output || llvm::any_of(added, [](const Part &part) { return part.output; });
-  if (!isOwner || !isWritten) {
-    asOwner();
-    return matrix;
-  }
-  auto branch = scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(k->b);
+void JoinedHeads::begin(Value batch, Value group, Value isOwner) {
+  bool isYielded = output || llvm::any_of(added, [](const Part &part) { return part.output; });
+  if (!isYielded)
+    return;
+  OpBuilder::InsertionGuard guard(k->b);
+  if (isOwner) {
+    auto branch = scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false);
     k->b.setInsertionPointToStart(branch.thenBlock());
-    asOwner();
-    k->b.setInsertionPointToStart(branch.elseBlock());
-    toScratch(/*owns=*/false);
   }
+  Value head[] = {batch, group};
   if (output) {
-    matrix.buffer = arith::SelectOp::create(k->b, k->loc, isOwner, output, scratch);
-    matrix.offset = arith::SelectOp::create(k->b, k->loc, isOwner, place, zero);
+    Value place = rows(batch, group, /*isOwner=*/{}).offset;
+    return places ? writePlaced(head, /*isOwner=*/true, output, place, {})
+                  : writeParts(added, head, /*isOwner=*/true, output, place, {});
   }
+  for (Part &part : added) {
+    Value at[] = {batch, group, k->index(part.first)};
+    if (part.output)
+      part.rows.emit(at, k->index(part.count), part.output, ownPlace(part, head));
+  }
+}
+
+Matrix JoinedHeads::rows(Value batch, Value group, Value isOwner, RowRange range) {
+  Value zero = k->constant(0), width = k->index(shape[3]), head[] = {batch, group};
+  Matrix matrix{scratch, zero, width, k->constant(1)};
+  if (!output)
+    return matrix;
+  Value place = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2] * shape[3]));
+  if (range.to)
+    place = k->add(place, k->mul(range.from, width));
+  matrix.buffer = isOwner ? arith::SelectOp::create(k->b, k->loc, isOwner, output, scratch).getResult() : output;
+  matrix.offset = isOwner ? arith::SelectOp::create(k->b, k->loc, isOwner, place, zero).getResult() : place;
   return matrix;
+}
+
+void JoinedHeads::write(Value batch, Value group, Value isOwner, RowRange range) {
+  if (output && !isOwner)
+    return;
+  OpBuilder::InsertionGuard guard(k->b);
+  if (output) {
+    auto branch = scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/true);
+    k->b.setInsertionPointToStart(branch.elseBlock());
+  }
+  Value zero = k->constant(0), head[] = {batch, group};
+  if (places)
+    return writePlaced(head, /*isOwner=*/false, scratch, zero, range);
+  writeParts(kept, head, /*isOwner=*/false, scratch, zero, range);
+  writeParts(added, head, /*isOwner=*/false, scratch, zero, range);
+}
+
+Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
+  begin(batch, group, isOwner);
+  write(batch, group, isOwner);
+  return rows(batch, group, isOwner);
 }
 
 /// Results of at least so many bytes are written past the caches, which will not hold them until the next step: layers

@@ -18,6 +18,11 @@ struct HeadGroup {
 void forEachHeadGroup(KernelBuilder &k, llvm::ArrayRef<SizeExpr> groups, mlir::Value repeat,
                       llvm::function_ref<void(const HeadGroup &)> body);
 
+/// Neighbouring rows of a head: [from, to), or all.
+struct RowRange {
+  mlir::Value from = {}, to = {};
+};
+
 /// Keys or values of attention, [batch, group, tokens, features], that its kernel puts together from parts: cached rows
 /// and new ones, some of them computed. A head's rows become a matrix: in the buffer of what the kernel yields, which
 /// one thread writes, or in scratch. Nobody reads what another thread writes.
@@ -32,11 +37,17 @@ public:
   /// None where the value lies in memory as a whole, or cannot be put together.
   static std::optional<JoinedHeads> of(KernelBuilder &k, mlir::Value value);
 
-  /// Makes room; `isShared`: threads may meet one head.
-  void reserve(bool isShared);
+  /// Makes room for so many rows of a head at a time (none: all); `isShared`: threads may meet one head.
+  void reserve(bool isShared, std::optional<SizeExpr> atOnce = {});
   /// Whether the value is what is put together, or a part of it.
   bool has(mlir::Value value) const { return llvm::is_contained(values, value); }
-  /// The rows of a head. Where `isOwner` holds (null: always), what is yielded is written.
+  /// Writes what is yielded of a head, where `isOwner` holds (null: always). Comes before its rows.
+  void begin(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
+  /// Where rows, as many as there is room for, are behind `write`.
+  Matrix rows(mlir::Value batch, mlir::Value group, mlir::Value isOwner, RowRange range = {});
+  /// Puts rows together, if they are not in what is yielded.
+  void write(mlir::Value batch, mlir::Value group, mlir::Value isOwner, RowRange range = {});
+  /// All rows of a head.
   Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
   /// The same two, where rows that are read once are read where they are stored: only what is computed goes to scratch.
@@ -58,10 +69,15 @@ private:
     mlir::Value lengths, rows, padding; // padding: a number behind the cache; null where nothing is
     SizeExpr past;
   };
-  void writePlaced(llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target, mlir::Value offset);
+  void writePlaced(llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target, mlir::Value offset,
+                   RowRange range);
   void fill(mlir::Value number, mlir::Value target, mlir::Value from, mlir::Value to);
-  void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
-             mlir::Value offset);
+  void writeParts(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
+                  mlir::Value offset, RowRange range);
+  /// The place of a row, moved into the range.
+  mlir::Value within(RowRange range, mlir::Value row);
+  /// Where a part that is yielded has a head.
+  mlir::Value ownPlace(const Part &part, llvm::ArrayRef<mlir::Value> head);
 
   /// Whether rows are read where each part has them, and not in the buffer of the whole, which holds some already.
   bool arePieces() const { return kept.empty(); }

@@ -34,18 +34,34 @@ static Segment inVectors(KernelBuilder &k, const Segment &segment, int64_t lanes
   return {segment.begin, k.add(segment.begin, count), segment.inside};
 }
 
-void AttentionRows::dropRow(const View &scores, Value offset, ArrayRef<Value> row, const Segment &segment,
-                            Value factor) {
+void AttentionRows::dropRow(const View &scores, Value offset, ArrayRef<Value> row, const Segment &segment) {
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, k.b.getContext());
   Value line = segmentOf(scores, offset, inVectors(k, segment, micro->lanes()));
   Value start = k.add(placeOf(row), segment.begin);
   linalg::GenericOp::create(k.b, k.loc, ValueRange{line}, ValueRange{line}, {all, all}, {utils::IteratorType::parallel},
                             [&](OpBuilder &body, Location loc, ValueRange v) {
                               Value kept = keeps(body, start, linalg::IndexOp::create(body, loc, 0));
-                              Value scaled = arith::MulFOp::create(body, loc, v[0], factor);
+                              Value scaled = arith::MulFOp::create(body, loc, v[0], constant(body, dropoutScale()));
                               Value result = arith::SelectOp::create(body, loc, kept, scaled, constant(body, 0));
                               linalg::YieldOp::create(body, loc, result);
                             });
+}
+
+Value AttentionRows::unlessDropped(ArrayRef<Value> row, Value number) {
+  Value isNan = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, number, number);
+  auto branch = scf::IfOp::create(k.b, k.loc, number.getType(), isNan, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(k.b, k.loc, number);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  Value anyKept = k.cell(k.b.getI1Type()), start = placeOf(row);
+  storeCell(arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false)), anyKept);
+  k.loop(k.constant(0), k.index(key[2]), k.constant(1), [&](Value column) {
+    storeCell(arith::OrIOp::create(k.b, k.loc, loadCell(anyKept), keeps(k.b, start, column)), anyKept);
+  });
+  Value left = arith::SelectOp::create(k.b, k.loc, loadCell(anyKept), number, constant(k.b, 1));
+  scf::YieldOp::create(k.b, k.loc, left);
+  return branch.getResult(0);
 }
 
 void AttentionRows::fillFactors(Value factors, ArrayRef<Value> row, const Segment &segment) {

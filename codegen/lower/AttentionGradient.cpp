@@ -167,13 +167,13 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
   auto dot = [&](const Matrix &left, const Matrix &right, Value column, Value count) {
     return plainSum(count, [&](Value i) { return times(load(left, row, i), load(right, column, i)); });
   };
-  Value total = plainSoftmax(at, weights, [&](Value column) {
+  auto softmax = plainSoftmax(at, weights, allKeys(), noSoftmax(), [&](Value column) {
     Value product = dot(heads.query, heads.keys, column, depth);
     if (raw)
       memref::StoreOp::create(b, loc, product, raw, column);
     return product;
   });
-  Value factor = arith::DivFOp::create(b, loc, constant(b, 1), total);
+  Value factor = inverseOf(softmax, /*isOnly=*/true);
   k.loop(zero, columns, one, [&](Value column) {
     memref::StoreOp::create(b, loc, share(b, scratch(weights, column), factor), weights, column);
     Value slope = dot(heads.gradient, heads.values, column, width);
@@ -187,7 +187,7 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
   });
   Value mean =
       plainSum(columns, [&](Value column) { return times(scratch(slopes, column), scratch(weights, column)); });
-  for (const Segment &segment : segmentsOf(windowOf(at)))
+  for (const Segment &segment : segmentsOf(windowOf(at), allKeys()))
     k.loop(segment.begin, segment.end, one, [&](Value column) {
       bool isKept = segment.inside || !replacingStep();
       Value difference = arith::SubFOp::create(b, loc, scratch(slopes, column), mean);
@@ -350,16 +350,14 @@ void AttentionGradientLowering::emitBlock(const Panels &p, const Heads &heads, A
          softcap ? SmallVector<Value>{p.weightsAt, p.rawAt} : SmallVector<Value>{p.weightsAt});
   View lines{p.buffer, 0, {Axis{key[2], 1, true, std::nullopt}}};
   k.loop(zero, count, one, [&](Value row) {
-    Value cell = k.cell(element), offset = k.add(p.weightsAt, k.mul(row, p.stride));
-    Value place[] = {head[0], head[1], k.add(block, row)};
-    if (weighted.window)
-      softmaxWindow(lines, offset, place, row, *weighted.window, cell);
-    else
-      softmaxRow(lines, offset, place, cell);
-    memref::StoreOp::create(b, loc, loadCell(cell), p.inverse, row);
+    Value offset = k.add(p.weightsAt, k.mul(row, p.stride)), place[] = {head[0], head[1], k.add(block, row)};
+    RunningSoftmax softmax = weighted.window
+                                 ? softmaxWindow(lines, offset, place, row, *weighted.window, allKeys(), noSoftmax())
+                                 : softmaxRow(lines, offset, place, allKeys(), noSoftmax());
+    memref::StoreOp::create(b, loc, inverseOf(softmax, /*isOnly=*/true), p.inverse, row);
   });
   if (weighted.window) {
-    spread(lines, p.weightsAt, p.stride, count, *weighted.window);
+    spread(lines, p.weightsAt, p.stride, count, *weighted.window, allKeys());
     weighted.begin = loadCell(weighted.window->begin);
     weighted.count = arith::MaxSIOp::create(b, loc, k.sub(loadCell(weighted.window->end), weighted.begin), zero);
   }

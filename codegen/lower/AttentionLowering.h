@@ -24,7 +24,22 @@ private:
   /// So far ahead that memory answers in time: into the rows of the next head, where heads lie together.
   void prefetchRow(const Matrix &rows, mlir::Value offset, int64_t vectors);
   mlir::Value emitDots(const Matrix &keys, mlir::Value first, int64_t count, llvm::ArrayRef<mlir::Value> query);
-  void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
+  struct RowBlock;
+  Panels makePanels();
+  void emitPack(const Panels &p, const HeadGroup &group, const KeyBlock &keys);
+  Matrix rowsOf(std::optional<JoinedHeads> &joined, const View &view, const HeadGroup &group, const KeyBlock &keys);
+  mlir::Value queriesAt(const Panels &p, const RowBlock &block);
+  void emitBlock(const Panels &p, const RowBlock &block, const KeyBlock &keys, mlir::Value isAgain);
+  void emitSoftmax(const Panels &p, const RowBlock &block, const KeyBlock &keys, const View &lines,
+                   const std::optional<BlockWindow> &window);
+  void emitProducts(const Panels &p, const RowBlock &block, const KeyBlock &keys,
+                    const std::optional<BlockWindow> &window, mlir::Value isAgain);
+  void note(const Panels &p, const RowBlock &block, mlir::Value isMissed);
+  mlir::Value negated(mlir::Value condition);
+  /// Emits the body for where the condition (null: always) holds.
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
+  static RowRange rangeOf(const KeyBlock &keys) { return keys.isOnly ? RowRange{} : RowRange{keys.begin, keys.end}; }
+  mlir::Value addedTo(mlir::Value before, mlir::Value place, mlir::Value factor, mlir::Value sum, const KeyBlock &keys);
   Matrix packRows(const Panels &p, const Matrix &rows, mlir::Type given, mlir::Value count, mlir::Value depth);
   /// An operand of a product as it is multiplied.
   mlir::Value asMultiplied(mlir::Value x);

@@ -105,7 +105,8 @@ void AttentionLowering::emitOneQuery() {
   int64_t lanes = micro->lanes(), queryVectors = *q[3].constant() / lanes, vectors = *value[3].constant() / lanes;
   Value one = k.constant(1), zero = k.constant(0), step = k.constant(lanes);
   auto type = VectorType::get({lanes}, element);
-  Value scores = k.scratchOf(element, key[2] + SizeExpr(lanes)), queries;
+  SizeExpr atOnce = keysAtOnce(lanes);
+  Value scores = k.scratchOf(element, atOnce + SizeExpr(lanes)), queries;
   for (auto *joined : {&joinedKeys, &joinedValues})
     if (*joined)
       (*joined)->reservePieces(isShared());
@@ -129,19 +130,28 @@ void AttentionLowering::emitOneQuery() {
       query.push_back(loadStored(row.buffer, k.add(row.offset, k.constant(i * lanes))));
     return query;
   };
-  auto emitScores = [&](const Pieces &keys, ArrayRef<Value> query) {
-    Value place = zero;
-    for (const auto &[rows, count] : keys) {
-      Value whole = k.mul(k.divide(count, step), step);
-      k.loop(zero, whole, step, [&, &rows = rows](Value first) {
-        vector::StoreOp::create(b, loc, emitDots(rows, first, lanes, query), scores, k.add(place, first));
-      });
-      k.loop(whole, count, one,
-             [&, &rows = rows](Value first) { // what is stored beyond it is written over, or not read
-               vector::StoreOp::create(b, loc, emitDots(rows, first, 1, query), scores, k.add(place, first));
-             });
-      place = k.add(place, count);
+  // Rows [from, to) of each piece are those of a block of keys; the first has its score at `place`.
+  auto forEachPiece = [&](const Pieces &pieces, const KeyBlock &keys, auto body) {
+    Value start = zero;
+    for (const auto &[rows, count] : pieces) {
+      Value end = k.add(start, count), from = within(keys, start);
+      if (keys.isOnly)
+        body(rows, zero, count, start);
+      else
+        body(rows, k.sub(from, start), k.sub(within(keys, end), start), k.sub(from, keys.begin));
+      start = end;
     }
+  };
+  auto emitScores = [&](const Pieces &pieces, const KeyBlock &keys, ArrayRef<Value> query) {
+    forEachPiece(pieces, keys, [&](const Matrix &rows, Value from, Value to, Value place) {
+      Value behind = k.sub(place, from), whole = k.add(from, k.mul(k.divide(k.sub(to, from), step), step));
+      k.loop(from, whole, step, [&](Value first) {
+        vector::StoreOp::create(b, loc, emitDots(rows, first, lanes, query), scores, k.add(behind, first));
+      });
+      k.loop(whole, to, one, [&](Value first) { // what is stored beyond it is written over, or not read
+        vector::StoreOp::create(b, loc, emitDots(rows, first, 1, query), scores, k.add(behind, first));
+      });
+    });
   };
   auto addWeighted = [&](const Matrix &rows, Value row, Value place, ValueRange sums) {
     Value offset = k.add(rows.offset, k.mul(row, rows.rowStride));
@@ -154,30 +164,61 @@ void AttentionLowering::emitOneQuery() {
     }
     return next;
   };
-  auto emitWeighted = [&](const Pieces &values) {
-    SmallVector<Value> sums(vectors, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
-    Value place = zero;
-    for (const auto &[rows, count] : values) {
-      auto loop = scf::ForOp::create(b, loc, zero, count, one, sums,
-                                     [&, &rows = rows](OpBuilder &body, Location, Value row, ValueRange before) {
-                                       OpBuilder::InsertionGuard guard(b);
-                                       b.restoreInsertionPoint(body.saveInsertionPoint());
-                                       scf::YieldOp::create(b, loc, addWeighted(rows, row, k.add(place, row), before));
-                                     });
+  auto emitWeighted = [&](const Pieces &pieces, const KeyBlock &keys, SmallVector<Value> sums) {
+    forEachPiece(pieces, keys, [&](const Matrix &rows, Value from, Value to, Value place) {
+      Value behind = k.sub(place, from);
+      auto loop =
+          scf::ForOp::create(b, loc, from, to, one, sums, [&](OpBuilder &body, Location, Value row, ValueRange before) {
+            OpBuilder::InsertionGuard guard(b);
+            b.restoreInsertionPoint(body.saveInsertionPoint());
+            scf::YieldOp::create(b, loc, addWeighted(rows, row, k.add(behind, row), before));
+          });
       sums.assign(loop.getResults().begin(), loop.getResults().end());
-      place = k.add(place, count);
+    });
+    return sums;
+  };
+  // Between two blocks of keys the sums are in memory.
+  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(type)), greatest = k.cell(element),
+        total = k.cell(element);
+  Value kept = atOnce == key[2] ? Value() : cells(vectors * lanes, element);
+  auto keptBefore = [&](const KeyBlock &keys, Value factor) {
+    SmallVector<Value> sums(vectors, none);
+    if (keys.isOnly)
+      return sums;
+    factor = vector::BroadcastOp::create(b, loc, type, factor);
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      Value old = vector::LoadOp::create(b, loc, type, kept, k.constant(static_cast<int64_t>(i) * lanes));
+      sum = arith::SelectOp::create(b, loc, keys.isFirst, none, arith::MulFOp::create(b, loc, old, factor));
     }
     return sums;
   };
   forEachGroup([&](const HeadGroup &group) {
-    Pieces keys = piecesOf(joinedKeys, keyView, group), values = piecesOf(joinedValues, valueView, group);
+    Pieces ofKeys = piecesOf(joinedKeys, keyView, group), ofValues = piecesOf(joinedValues, valueView, group);
     forEachHead(group, [&](ArrayRef<Value> at) {
-      emitScores(keys, emitQuery(at));
-      Value cell = k.cell(element), places[] = {at[0], at[1], zero};
-      softmaxRow(View{scores, 0, {Axis{key[2], 1, true, std::nullopt}}}, zero, places, cell);
+      SmallVector<Value> query = emitQuery(at), sums;
+      Value places[] = {at[0], at[1], zero};
+      RunningSoftmax start = noSoftmax();
+      storeCell(start.greatest, greatest);
+      storeCell(start.sum, total);
+      forEachKeyBlock(atOnce, [&](const KeyBlock &keys) {
+        emitScores(ofKeys, keys, query);
+        RunningSoftmax before = keys.isOnly ? start : RunningSoftmax{loadCell(greatest), loadCell(total)};
+        RunningSoftmax softmax = softmaxRow(View{scores, 0, {Axis{key[2], 1, true, std::nullopt}}},
+                                            k.sub(zero, keys.begin), places, keys, before);
+        storeCell(softmax.greatest, greatest);
+        storeCell(softmax.sum, total);
+        sums = emitWeighted(ofValues, keys, keptBefore(keys, softmax.factor));
+        if (!keys.isOnly)
+          for (auto [i, sum] : llvm::enumerate(sums))
+            vector::StoreOp::create(b, loc, sum, kept, k.constant(static_cast<int64_t>(i) * lanes));
+      });
+      if (kept)
+        for (auto [i, sum] : llvm::enumerate(sums))
+          sum = vector::LoadOp::create(b, loc, type, kept, k.constant(static_cast<int64_t>(i) * lanes));
       Matrix results = headOf(resultView, at[0], at[1]);
-      Value scale = vector::BroadcastOp::create(b, loc, type, loadCell(cell));
-      for (auto [i, sum] : llvm::enumerate(emitWeighted(values))) {
+      Value inverse = inverseOf({loadCell(greatest), loadCell(total)}, /*isOnly=*/!kept);
+      Value scale = vector::BroadcastOp::create(b, loc, type, inverse);
+      for (auto [i, sum] : llvm::enumerate(sums)) {
         Value result = orZero(arith::MulFOp::create(b, loc, sum, scale), scale);
         storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer,
                    k.add(results.offset, k.constant(static_cast<int64_t>(i) * lanes)), {});

@@ -23,6 +23,12 @@ LogicalResult AttentionRows::findMasks(Operation *op, unsigned firstMask) {
   return success();
 }
 
+Value AttentionRows::cells(int64_t count, Type type) {
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(&k.function.front());
+  return memref::AllocaOp::create(k.b, k.loc, MemRefType::get({count}, type));
+}
+
 Value AttentionRows::repeatOf() {
   Value one = k.constant(1), groups = arith::MaxUIOp::create(k.b, k.loc, k.index(key[1]), one);
   return arith::MaxUIOp::create(k.b, k.loc, k.divide(k.index(q[1]), groups), one);
@@ -69,14 +75,14 @@ Segment AttentionRows::windowOf(ArrayRef<Value> row) {
   return {first, end, true};
 }
 
-SmallVector<Segment> AttentionRows::segmentsOf(const Segment &window) {
-  Value zero = k.constant(0), columns = k.index(key[2]);
+SmallVector<Segment> AttentionRows::segmentsOf(const Segment &window, const KeyBlock &keys) {
   SmallVector<Segment> segments;
+  Value begin = within(keys, window.begin), end = within(keys, window.end);
   if (bounds.left)
-    segments.push_back({zero, window.begin, false});
-  segments.push_back(window);
+    segments.push_back({keys.begin, begin, false});
+  segments.push_back({begin, end, true});
   if (bounds.right)
-    segments.push_back({window.end, columns, false});
+    segments.push_back({end, keys.end, false});
   return segments;
 }
 
@@ -140,34 +146,40 @@ SmallVector<Value> AttentionRows::masksAt(ArrayRef<Value> row, Value column) {
   return given;
 }
 
-Value AttentionRows::plainSoftmax(ArrayRef<Value> row, Value scores, llvm::function_ref<Value(Value)> dotOf) {
+RunningSoftmax AttentionRows::plainSoftmax(ArrayRef<Value> row, Value scores, const KeyBlock &keys,
+                                           const RunningSoftmax &before, llvm::function_ref<Value(Value)> dotOf) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
-  Value zero = k.constant(0), one = k.constant(1), columns = k.index(key[2]);
-  Value greatest = k.cell(computeType(element));
-  for (const Segment &segment : segmentsOf(windowOf(row)))
+  Value one = k.constant(1), greatest = k.cell(computeType(element)), sum = k.cell(computeType(element));
+  for (const Segment &segment : segmentsOf(windowOf(row), keys))
     k.loop(segment.begin, segment.end, one, [&](Value column) {
       Value dot = segment.inside || !replacingStep() ? dotOf(column) : Value();
-      memref::StoreOp::create(b, loc, adjust(b, dot, masksAt(row, column), segment.inside), scores, column);
+      Value score = adjust(b, dot, masksAt(row, column), segment.inside);
+      memref::StoreOp::create(b, loc, score, scores, k.sub(column, keys.begin));
     });
-  storeCell(neutralElement(b, loc, ds::ReduceKind::max, element), greatest);
-  k.loop(zero, columns, one, [&](Value column) {
-    Value score = memref::LoadOp::create(b, loc, scores, column);
+  Value count = k.sub(keys.end, keys.begin);
+  storeCell(before.greatest, greatest);
+  k.loop(k.constant(0), count, one, [&](Value place) {
+    Value score = memref::LoadOp::create(b, loc, scores, place);
     storeCell(arith::MaximumFOp::create(b, loc, loadCell(greatest), score), greatest);
   });
-  Value most = loadCell(greatest);
-  return divisorOf(plainSum(columns, [&](Value column) -> Value {
-    Value score = memref::LoadOp::create(b, loc, scores, column);
-    Value e = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, score, most));
-    memref::StoreOp::create(b, loc, e, scores, column);
-    return e;
-  }));
+  Value most = loadCell(greatest), shift = shiftOf(most, keys), factor = factorOf(before.greatest, shift, keys);
+  storeCell(keys.isOnly ? before.sum : arith::MulFOp::create(b, loc, before.sum, factor), sum);
+  k.loop(k.constant(0), count, one, [&](Value place) {
+    Value score = memref::LoadOp::create(b, loc, scores, place);
+    Value e = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, score, shift));
+    memref::StoreOp::create(b, loc, e, scores, place);
+    storeCell(arith::AddFOp::create(b, loc, loadCell(sum), e), sum);
+  });
+  return {most, loadCell(sum), factor};
 }
 
 /// The last axis of a view over one segment, or the element that is broadcast over it.
 Value AttentionRows::lineOf(const View &view, Value base, const Segment &segment) {
   const Axis &axis = view.axes.back();
-  if (!bounds || !axis.present)
+  auto end = getConstantIntValue(segment.end);
+  bool isWhole = getConstantIntValue(segment.begin) == 0 && end && axis.size.isConstant(*end);
+  if (isWhole || !axis.present)
     return k.memrefOf(View{view.buffer, 0, {axis}}, base, {0});
   return segmentOf(view, base, segment);
 }
@@ -239,70 +251,80 @@ void AttentionRows::fillRow(Value scores, Value offset, Value from, Value to, Va
          [&](Value column) { memref::StoreOp::create(k.b, k.loc, number, scores, k.add(offset, column)); });
 }
 
-// The adjusted scores; then exponentials of the differences to the greatest, and 1 / their sum.
-void AttentionRows::softmaxRow(const View &scores, Value offset, ArrayRef<Value> row, Value inverseCell) {
-  Segment whole{k.constant(0), k.index(key[2]), true};
-  adjustRow(scores, offset, row, whole);
-  exponentials(scores, offset, whole, reduceRow(scores, offset, whole, ds::ReduceKind::max));
-  Value sum = reduceRow(scores, offset, whole, ds::ReduceKind::sum);
-  storeCell(arith::DivFOp::create(k.b, k.loc, constant(k.b, 1), divisorOf(sum)), inverseCell);
+// The adjusted scores; then exponentials of the differences to the greatest so far, and their sum.
+RunningSoftmax AttentionRows::softmaxRow(const View &scores, Value offset, ArrayRef<Value> row, const KeyBlock &keys,
+                                         const RunningSoftmax &before) {
+  Segment all = keys.columns();
+  adjustRow(scores, offset, row, all);
+  Value greatest = reduceRow(scores, offset, all, ds::ReduceKind::max, before.greatest);
+  Value shift = shiftOf(greatest, keys), factor = factorOf(before.greatest, shift, keys);
+  exponentials(scores, offset, all, shift);
+  Value start = keys.isOnly ? before.sum : arith::MulFOp::create(k.b, k.loc, before.sum, factor).getResult();
+  return {greatest, reduceRow(scores, offset, all, ds::ReduceKind::sum, start), factor};
 }
 
 /// The same for row `number` of a block whose rows see windows. What lies beside the block's columns is left unwritten
 /// where it has no weight.
-void AttentionRows::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
-                                  const BlockWindow &block, Value inverseCell) {
+RunningSoftmax AttentionRows::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
+                                            const BlockWindow &block, const KeyBlock &keys,
+                                            const RunningSoftmax &before) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
   auto cell = [&](Value cells) { return memref::LoadOp::create(b, loc, cells, number).getResult(); };
+  auto choose = [&](Value condition, Value yes, Value no) -> Value {
+    return condition ? arith::SelectOp::create(b, loc, condition, yes, no) : yes;
+  };
+  auto times = [&](Value x, Value y) -> Value { return arith::MulFOp::create(b, loc, x, y); };
   Segment window{cell(block.firsts), cell(block.ends), true};
-  Value begin = loadCell(block.begin), end = loadCell(block.end), columns = k.index(key[2]), zero = constant(b, 0);
+  Segment seen{within(keys, window.begin), within(keys, window.end), true};
+  Value begin = loadCell(block.begin), end = loadCell(block.end), zero = constant(b, 0);
   auto notes = [&](Value weight) { // not equal: a NaN is a weight, too
     Value has = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, weight, zero);
     storeCell(arith::OrIOp::create(b, loc, loadCell(block.spills), has), block.spills);
   };
-  Value sum;
-  if (hidesEqually()) {
-    adjustRow(scores, offset, row, window);
-    Value hidden = k.sub(columns, k.sub(window.end, window.begin));
-    Value hides = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, hidden, k.constant(0));
-    Value least = neutralElement(b, loc, ds::ReduceKind::max, element), low = constant(b, steps.back().low);
-    Value greatest =
-        reduceRow(scores, offset, window, ds::ReduceKind::max, arith::SelectOp::create(b, loc, hides, low, least));
-    exponentials(scores, offset, window, greatest);
-    Value weight = emitWeight(b, loc, arith::SubFOp::create(b, loc, low, greatest));
-    weight = arith::SelectOp::create(b, loc, hides, weight, zero);
-    Value count = arith::SIToFPOp::create(b, loc, computeType(element),
-                                          arith::IndexCastOp::create(b, loc, b.getI64Type(), hidden));
-    sum = reduceRow(scores, offset, window, ds::ReduceKind::sum, arith::MulFOp::create(b, loc, weight, count));
-    fillRow(scores.buffer, offset, begin, window.begin, weight);
-    fillRow(scores.buffer, offset, window.end, end, weight);
-    memref::StoreOp::create(b, loc, weight, block.hidden, number);
-    notes(weight);
-  } else {
-    Segment whole{k.constant(0), columns, true};
-    for (const Segment &segment : segmentsOf(window))
+  if (!hidesEqually()) {
+    for (const Segment &segment : segmentsOf(window, keys))
       adjustRow(scores, offset, row, segment);
-    exponentials(scores, offset, whole, reduceRow(scores, offset, whole, ds::ReduceKind::max));
-    Value before = reduceRow(scores, offset, {k.constant(0), begin, false}, ds::ReduceKind::sum);
-    Value beside = reduceRow(scores, offset, {end, columns, false}, ds::ReduceKind::sum, before);
-    sum = reduceRow(scores, offset, {begin, end, true}, ds::ReduceKind::sum, beside);
-    notes(beside);
+    Value greatest = reduceRow(scores, offset, keys.columns(), ds::ReduceKind::max, before.greatest);
+    Value shift = shiftOf(greatest, keys), factor = factorOf(before.greatest, shift, keys);
+    exponentials(scores, offset, keys.columns(), shift);
+    Value sum = reduceRow(scores, offset, {keys.begin, begin, false}, ds::ReduceKind::sum);
+    sum = reduceRow(scores, offset, {end, keys.end, false}, ds::ReduceKind::sum, sum);
+    notes(sum);
+    if (!keys.isOnly)
+      sum = arith::AddFOp::create(b, loc, sum, times(before.sum, factor));
+    return {greatest, reduceRow(scores, offset, {begin, end, true}, ds::ReduceKind::sum, sum), factor};
   }
-  storeCell(arith::DivFOp::create(b, loc, constant(b, 1), divisorOf(sum)), inverseCell);
+  // What is hidden counts before the first block, all of it.
+  adjustRow(scores, offset, row, seen);
+  Value hidden = k.sub(k.index(key[2]), k.sub(window.end, window.begin));
+  Value hides = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, hidden, k.constant(0));
+  Value low = constant(b, steps.back().low), first = choose(hides, low, before.greatest);
+  first = choose(keys.isFirst, first, before.greatest);
+  Value greatest = reduceRow(scores, offset, seen, ds::ReduceKind::max, first);
+  Value shift = shiftOf(greatest, keys), factor = factorOf(first, shift, keys);
+  exponentials(scores, offset, seen, shift);
+  Value weight = choose(hides, emitWeight(b, loc, arith::SubFOp::create(b, loc, low, shift)), zero);
+  Value count =
+      arith::SIToFPOp::create(b, loc, computeType(element), arith::IndexCastOp::create(b, loc, b.getI64Type(), hidden));
+  Value start = times(weight, count);
+  if (!keys.isOnly)
+    start = choose(keys.isFirst, start, times(before.sum, factor));
+  Value sum = reduceRow(scores, offset, seen, ds::ReduceKind::sum, start);
+  fillRow(scores.buffer, offset, begin, seen.begin, weight);
+  fillRow(scores.buffer, offset, seen.end, end, weight);
+  memref::StoreOp::create(b, loc, weight, block.hidden, number);
+  notes(weight);
+  return {greatest, sum, factor};
 }
 
 /// The windows of a block of rows of one head, [batch, head].
 BlockWindow AttentionRows::emitWindows(int64_t rowBlock, ArrayRef<Value> head, Value firstRow, Value count) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
-  auto cells = [&](Type type) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&k.function.front());
-    return memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, type)).getResult();
-  };
-  BlockWindow block{cells(b.getIndexType()),  cells(b.getIndexType()),  cells(computeType(element)),
-                    k.cell(b.getIndexType()), k.cell(b.getIndexType()), k.cell(b.getI1Type())};
+  BlockWindow block{
+      cells(rowBlock, b.getIndexType()), cells(rowBlock, b.getIndexType()), cells(rowBlock, computeType(element)),
+      k.cell(b.getIndexType()),          k.cell(b.getIndexType()),          k.cell(b.getI1Type())};
   storeCell(k.index(key[2]), block.begin);
   storeCell(k.constant(0), block.end);
   storeCell(arith::ConstantOp::create(b, loc, b.getBoolAttr(false)), block.spills);
@@ -320,22 +342,22 @@ BlockWindow AttentionRows::emitWindows(int64_t rowBlock, ArrayRef<Value> head, V
   return block;
 }
 
-/// Where a row gives weight to columns beside the block's, the block takes in all columns.
-void AttentionRows::spread(const View &scores, Value scoresAt, Value stride, Value count, const BlockWindow &block) {
+/// Where a row gives weight to columns beside the block's, the block takes in all columns of the keys.
+void AttentionRows::spread(const View &scores, Value scoresAt, Value stride, Value count, const BlockWindow &block,
+                           const KeyBlock &keys) {
   OpBuilder &b = k.b;
   auto branch = scf::IfOp::create(b, k.loc, loadCell(block.spills), /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  Value zero = k.constant(0), columns = k.index(key[2]);
   if (hidesEqually())
-    k.loop(zero, count, k.constant(1), [&](Value number) {
-      Value offset = k.add(scoresAt, k.mul(number, stride));
+    k.loop(k.constant(0), count, k.constant(1), [&](Value number) {
+      Value offset = k.sub(k.add(scoresAt, k.mul(number, stride)), keys.begin);
       Value weight = memref::LoadOp::create(b, k.loc, block.hidden, number);
-      fillRow(scores.buffer, offset, zero, loadCell(block.begin), weight);
-      fillRow(scores.buffer, offset, loadCell(block.end), columns, weight);
+      fillRow(scores.buffer, offset, keys.begin, loadCell(block.begin), weight);
+      fillRow(scores.buffer, offset, loadCell(block.end), keys.end, weight);
     });
-  storeCell(zero, block.begin);
-  storeCell(columns, block.end);
+  storeCell(keys.begin, block.begin);
+  storeCell(keys.end, block.end);
 }
 
 } // namespace deepstride

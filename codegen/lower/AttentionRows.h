@@ -14,6 +14,22 @@ struct Segment {
   bool inside;
 };
 
+/// Keys [begin, end), of which scratch has the scores: column c of a row stands c - begin behind the first.
+struct KeyBlock {
+  mlir::Value begin, end;
+  mlir::Value isFirst, isLast; // of the blocks that a row meets
+  bool isOnly;                 // whatever the sizes are, there is no other
+
+  Segment columns() const { return {begin, end, true}; }
+};
+
+/// The softmax of a row behind some blocks of its keys: the greatest score, and the sum of the exponentials of the
+/// differences to it. What was summed with weights before the last of them is to be multiplied by `factor`, which is
+/// anything behind the first block.
+struct RunningSoftmax {
+  mlir::Value greatest, sum, factor = {};
+};
+
 /// The weights that the columns of one block of rows have: the columns that any row of it sees, and whether a column
 /// beside them has a weight, too.
 struct BlockWindow {
@@ -50,15 +66,24 @@ protected:
   /// The last step that puts a constant wherever the window hides a score; none where hidden scores are read.
   std::optional<size_t> replacingStep() const;
   Segment windowOf(llvm::ArrayRef<mlir::Value> row);
-  llvm::SmallVector<Segment> segmentsOf(const Segment &window);
+  llvm::SmallVector<Segment> segmentsOf(const Segment &window, const KeyBlock &keys);
+
+  /// The keys as one block.
+  KeyBlock allKeys();
+  /// How many keys a block has: a multiple of `step`, or the number of all keys where that is known and less.
+  SizeExpr keysAtOnce(int64_t step) const;
+  /// Walks over blocks of so many keys, one at least.
+  void forEachKeyBlock(const SizeExpr &keysAtOnce, llvm::function_ref<void(const KeyBlock &)> body);
+  /// `index`, moved into the block.
+  mlir::Value within(const KeyBlock &keys, mlir::Value index);
   mlir::Value adjust(mlir::OpBuilder &b, mlir::Value score, llvm::ArrayRef<mlir::Value> masks, bool inside);
 
   /// In plain loops: the sum of `count` terms, one after the other.
   mlir::Value plainSum(mlir::Value count, llvm::function_ref<mlir::Value(mlir::Value)> term);
-  /// In plain loops: writes the exponentials of a row's scores, [batch, head, row], and gives what divides them.
-  /// `dotOf` makes the product of the query and a key.
-  mlir::Value plainSoftmax(llvm::ArrayRef<mlir::Value> row, mlir::Value scores,
-                           llvm::function_ref<mlir::Value(mlir::Value)> dotOf);
+  /// In plain loops: writes the exponentials of a row's scores, [batch, head, row], of a block of keys. `dotOf` makes
+  /// the product of the query and a key.
+  RunningSoftmax plainSoftmax(llvm::ArrayRef<mlir::Value> row, mlir::Value scores, const KeyBlock &keys,
+                              const RunningSoftmax &before, llvm::function_ref<mlir::Value(mlir::Value)> dotOf);
   /// One element of the mask of each step, or null.
   llvm::SmallVector<mlir::Value> masksAt(llvm::ArrayRef<mlir::Value> row, mlir::Value column);
 
@@ -69,12 +94,26 @@ protected:
                         mlir::Value start = {});
   void exponentials(const View &scores, mlir::Value offset, const Segment &segment, mlir::Value greatest);
   void fillRow(mlir::Value scores, mlir::Value offset, mlir::Value from, mlir::Value to, mlir::Value number);
-  void softmaxRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, mlir::Value inverseCell);
-  void softmaxWindow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, mlir::Value number,
-                     const BlockWindow &block, mlir::Value inverseCell);
+  /// Before any key.
+  RunningSoftmax noSoftmax();
+  /// The scores of a row of which a block of keys is added, less this or, where there are others, less 0 for none.
+  mlir::Value shiftOf(mlir::Value greatest, const KeyBlock &keys);
+  /// What exponentials of differences to `before` are to be multiplied by; 0 in the first block.
+  mlir::Value factorOf(mlir::Value before, mlir::Value shift, const KeyBlock &keys);
+  /// What divides the exponentials of a row, behind all its keys: NaN where no score is more than -inf. `isOnly`: they
+  /// were one block.
+  mlir::Value totalOf(const RunningSoftmax &softmax, bool isOnly);
+  mlir::Value inverseOf(const RunningSoftmax &softmax, bool isOnly);
+  /// Makes the products of a row's query, [batch, head, row], and a block of keys exponentials. `offset`: where the
+  /// product with key 0 would stand.
+  RunningSoftmax softmaxRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row,
+                            const KeyBlock &keys, const RunningSoftmax &before);
+  RunningSoftmax softmaxWindow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row,
+                               mlir::Value number, const BlockWindow &block, const KeyBlock &keys,
+                               const RunningSoftmax &before);
   BlockWindow emitWindows(int64_t rowBlock, llvm::ArrayRef<mlir::Value> head, mlir::Value firstRow, mlir::Value count);
-  void spread(const View &scores, mlir::Value scoresAt, mlir::Value stride, mlir::Value count,
-              const BlockWindow &block);
+  void spread(const View &scores, mlir::Value scoresAt, mlir::Value stride, mlir::Value count, const BlockWindow &block,
+              const KeyBlock &keys);
 
   // Dropout of the softmax's weights, which is drawn anew wherever it is needed.
   /// Emits what all places share.
@@ -83,12 +122,13 @@ protected:
   mlir::Value placeOf(llvm::ArrayRef<mlir::Value> row);
   /// Whether a column of a row is kept, i1.
   mlir::Value keeps(mlir::OpBuilder &b, mlir::Value rowPlace, mlir::Value column);
+  /// `number`, but 1 where that is NaN and all columns of the row are dropped: of such a row nothing is left.
+  mlir::Value unlessDropped(llvm::ArrayRef<mlir::Value> row, mlir::Value number);
   /// What a kept weight is multiplied with.
   double dropoutScale() const { return dropout ? 1 / (1 - dropout->ratio) : 1; }
-  /// Multiplies a row's columns that are kept with `factor`, and makes the others 0. Whole vectors are written: columns
-  /// behind the segment may be anything.
-  void dropRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, const Segment &segment,
-               mlir::Value factor);
+  /// Multiplies a row's columns that are kept with dropoutScale(), and makes the others 0. Whole vectors are written:
+  /// columns behind the segment may be anything.
+  void dropRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, const Segment &segment);
   /// Writes dropoutScale() for the columns that are kept, 0 for the others, as dropRow writes.
   void fillFactors(mlir::Value factors, llvm::ArrayRef<mlir::Value> row, const Segment &segment);
   /// Applies what fillFactors wrote.
@@ -99,6 +139,8 @@ protected:
   /// Whether what the window hides has one score: the last step puts it there.
   bool hidesEqually() const { return replacingStep() == steps.size() - 1; }
   mlir::Value constant(mlir::OpBuilder &b, double number) { return scalarConstant(b, k.loc, element, number); }
+  /// Elements on the kernel's stack frame.
+  mlir::Value cells(int64_t count, mlir::Type type);
   mlir::Value loadCell(mlir::Value cell) { return mlir::memref::LoadOp::create(k.b, k.loc, cell); }
   void storeCell(mlir::Value value, mlir::Value cell) { mlir::memref::StoreOp::create(k.b, k.loc, value, cell); }
 

@@ -173,6 +173,17 @@ def heads_are_normalized_and_turned(folder):
     layers.verify(folder)
 
 
+@case(seconds=20)
+def more_rows_than_a_block_has(folder):
+    """Kernels walk over 1024 keys, or a few more, at a time: ends of blocks among cached rows, new ones, and where these meet."""
+    layers = Layers("long")
+    for heads, groups, depth, width in some(((2, 2, 16, 16), (4, 2, 6, 7), (3, 1, 64, 64), (6, 2, 33, 20)), 3):
+        layers.attention(heads, groups, depth, width, past=layers.chance(0.8), norm=layers.chance(0.3), turned=layers.chance(), shows=layers.chance(),
+                         showsNew=layers.chance(0.3), step=str(layers.random.choice(["", "mask", "causal"])))
+    sizes = [{"b": b, "s": s, "p": p} for b, s, p in ((1, 1, 1023), (1, 1, 1024), (2, 1, 2300), (2, 3, 1022), (1, 40, 1500), (1, 700, 500), (1, 1300, 0))]
+    layers.verify(folder, some(sizes, 3))
+
+
 # Rows go into caches of `c` places from place `p` on; `%m` is there for its size. What is hidden is computed of, too.
 STATES = """func.func @main(%x: tensor<2x?x{columns}xf32> {{ds.name = "x", ds.dims = [2, "s", {columns}]}}, %m: tensor<?xf32> {{ds.name = "m", ds.dims = ["p"]}},
     %cos: tensor<?x{depth}xf32> {{ds.name = "cos", ds.dims = ["s", {depth}]}}, %sin: tensor<?x{depth}xf32> {{ds.name = "sin", ds.dims = ["s", {depth}]}},
@@ -211,11 +222,13 @@ def guarded_steps(folder, threads, first):
     (folder / "next.npz").rename(kept)
 
 
-@case(seconds=8)
+@case(seconds=12)
 def states_take_new_rows_in_place(folder):
     """One kernel a step, and no copy of a cache, whichever threads share a head of it."""
     random = np.random.default_rng(SEED)
-    for heads, groups, depth, room, element in ((2, 2, 16, 9, "f32"), (6, 2, 6, 50, "f32"), (4, 1, 32, 14, "f32"), (4, 2, 64, 11, "f16"), (3, 1, 6, 12, "f16")):
+    short = [(*shape, (3, 1, 2, 1)) for shape in ((2, 2, 16, 9, "f32"), (6, 2, 6, 50, "f32"), (4, 1, 32, 14, "f32"), (4, 2, 64, 11, "f16"), (3, 1, 6, 12, "f16"))]
+    long = [(6, 2, 8, 1100, "f32", (1023, 1, 20)), (4, 2, 16, 1300, "f16", (40, 1100, 3))]
+    for heads, groups, depth, room, element, counts in [*short, *some(long, 1)]:
         stored = {"f32": np.float32, "f16": np.float16}[element]
         # Rows up to 8 are rounded by at most 2^-8 to f16, and so are keys, the context's weights with them.
         context, row = (5e-5, 1e-5) if element == "f32" else (3e-2, 8e-3)
@@ -228,7 +241,7 @@ def states_take_new_rows_in_place(folder):
             caches = {threads: {} for threads in (1, 2, 3, 5)}
             keys, values = np.zeros((2, groups, room, depth)), np.zeros((2, groups, room, depth))
             place = 0
-            for count in (3, 1, 2, 1):
+            for count in counts:
                 env = {"x": random.standard_normal((2, count, q + 2 * n)), "m": np.zeros(place)}
                 env |= {name: random.standard_normal((count, depth)) for name in ("cos", "sin")}
                 np.savez(folder / "inputs.npz", **{name: array.astype(stored) for name, array in env.items()})

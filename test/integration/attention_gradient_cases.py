@@ -14,7 +14,7 @@ import training_models
 from kit import case, expect, tool
 from mask_cases import window
 from philox import kept
-from programs import Program, some
+from programs import Program, Value, some
 
 
 def attention(q, k, v, g, steps, seen, scale, cap=None, guard=False, factors=1):
@@ -56,18 +56,21 @@ def attention(q, k, v, g, steps, seen, scale, cap=None, guard=False, factors=1):
 
 
 class Attentions(Program):
-    """Programs of attention gradients; with `dropout`, ratio and stream, of the attentions, too."""
+    """Programs of attention gradients; with `dropout`, ratio and stream, of the attentions, too. With `forward` of these alone, to
+    that relative error."""
 
     number = itertools.count()
 
     def derive(self, shape, steps=(), bounds=None, element="f32", dynamic=False, scale=0.3, cap=None, guard=False, positions=None,
-               dropout=None, rounds=False):
+               dropout=None, rounds=False, forward=None):
         b, h, g, s, t, d, e = shape
         i, random = next(self.number), self.random.standard_normal
         names = [f"B{i}", f"S{i}", f"T{i}"] if dynamic else [b, s, t]
         shapes = (b, h, s, d), (b, g, t, d), (b, g, t, e), (b, h, s, e)
         dims = [names[0], h, names[1], d], [names[0], g, names[2], d], [names[0], g, names[2], e], [names[0], h, names[1], e]
-        operands = [self.input(random(size), element, own) for size, own in zip(shapes, dims)]
+        operands = [self.input(random(size), element, own) for size, own in zip(shapes[:3] if forward else shapes, dims)]
+        if forward:
+            operands.append(Value(None, element, dims[3], np.zeros(shapes[3])))
         known, parts = [], []
         for kind, mask, low in steps:
             part = kind
@@ -99,18 +102,20 @@ class Attentions(Program):
             text += f" dropout 0x{np.float64(ratio).view(np.uint64):016X} random {', '.join(f'{{{first + i}}}' for i in range(4))}"
             factors = kept((b, h, s, t), ratio, stream, *state) / (1 - ratio)
         result, *gradients = attention(*(x.wide for x in operands[:4]), known, seen, scale, cap, guard, factors)
-        results = self.ops("ds.attention_gradient {0}, {1}, {2}, {3}" + text, operands,
-                           [(element, own, x) for own, x in zip(dims, gradients)])
-        if dropout:
+        results = []
+        if not forward:
+            results += self.ops("ds.attention_gradient {0}, {1}, {2}, {3}" + text, operands,
+                                [(element, own, x) for own, x in zip(dims, gradients)])
+        if dropout or forward:
             text = re.sub(r"\{(\d+)\}", lambda m: f"{{{int(m[1]) - 1}}}", text)  # without the gradient
             results += self.ops("ds.attention {0}, {1}, {2}" + text, operands[:3] + operands[4:], [(element, dims[3], result)])
         if rounds:
             text = text.replace(" dropout", " rounds bf16 dropout")
             rounded = self.ops("ds.attention {0}, {1}, {2}" + text, operands[:3] + operands[4:], [(element, dims[3], result)])
             self.check(rounded[0], f"rounded result of {shape} {dropout}", rtol=1e-2, scale=1)
-        for name, value in zip(("query", "key", "value", "result"), results):
+        for name, value in zip(("result",) if forward else ("query", "key", "value", "result"), results):
             self.check(value, f"{name} of {shape} {parts} {bounds} cap {cap} guard {guard} {element} dynamic={dynamic} {dropout}",
-                       rtol=3e-5 if element == "f32" else 1e-12, scale=4)
+                       rtol=forward or (3e-5 if element == "f32" else 1e-12), scale=1 if forward else 4)
 
 
 @case(seconds=23)
