@@ -20,7 +20,8 @@ def list_of(dims):
 class Layers:
     """Attentions of one program; every value is its text beside a function of the inputs and sizes."""
 
-    def __init__(self, name):
+    def __init__(self, name, rows="s"):
+        self.s, self.both = rows, f"p + {rows}"
         self.random = np.random.default_rng([SEED, *name.encode()])
         self.arguments, self.inputs, self.body, self.results, self.judges = [], [], [], [], []
 
@@ -80,18 +81,18 @@ class Layers:
 
     def heads(self, x, heads, width, norm, turned):
         """[b, s, heads * width] as [b, heads, s, width]."""
-        x = self.reshape(x, ["b", "s", heads, width])
+        x = self.reshape(x, ["b", self.s, heads, width])
         if norm:
             x = self.norm(x)
         if turned and self.chance(0.4):
-            return self.transpose(self.rotary(x, ["s", 1] if self.chance() else ["b", "s", 1]), (0, 2, 1, 3))
+            return self.transpose(self.rotary(x, [self.s, 1] if self.chance() else ["b", self.s, 1]), (0, 2, 1, 3))
         x = self.transpose(x, (0, 2, 1, 3))
-        return self.rotary(x, ["s"] if self.chance() else ["b", 1, "s"]) if turned else x
+        return self.rotary(x, [self.s] if self.chance() else ["b", 1, self.s]) if turned else x
 
     def cached(self, x, past, shows, showsNew):
         if past:
             old = self.input([x[1][0], x[1][1], "p", x[1][3]])
-            both = self.op("ds.concat 2 {0}, {1}", [old, x], [*x[1][:2], "p + s", x[1][3]], lambda a, c, z: np.concatenate([a, c], 2))
+            both = self.op("ds.concat 2 {0}, {1}", [old, x], [*x[1][:2], self.both, x[1][3]], lambda a, c, z: np.concatenate([a, c], 2))
             if showsNew:
                 self.output(x)
             x = both
@@ -102,16 +103,16 @@ class Layers:
     def attention(self, heads, groups, depth, width, past=True, norm=False, turned=False, shows=True, showsNew=False, step=""):
         parts = [heads * depth, groups * depth, groups * width]
         if self.chance(0.7):
-            x = self.input(["b", "s", sum(parts)])
+            x = self.input(["b", self.s, sum(parts)])
             q, k, v = (self.slice(x, 2, start, size) for start, size in zip(np.cumsum([0] + parts[:2]).tolist(), parts))
         else:
-            q, k, v = (self.input(["b", "s", size]) for size in parts)
+            q, k, v = (self.input(["b", self.s, size]) for size in parts)
         q, k = self.heads(q, heads, depth, norm, turned), self.heads(k, groups, depth, norm, turned)
         v = self.heads(v, groups, width, False, False)
         k, v = self.cached(k, past, shows, showsNew), self.cached(v, past, shows, showsNew)
         operands, tokens, steps = [q, k, v], k[1][2], ""
         if step == "mask":
-            operands.append(self.input(["b", 1, "s", tokens]))
+            operands.append(self.input(["b", 1, self.s, tokens]))
             steps = " [add {3}]"
         elif step == "causal":
             steps = f' [window else 0xFFF0000000000000] past [{chr(34) + "p" + chr(34) if past else 0}] right 0'
@@ -138,7 +139,7 @@ class Layers:
                     for fusion, cpu in dict.fromkeys([("none", processors()[-1]), ("specialized", processors()[-1]),
                                                       ("specialized", "x86-64-v3")])]
         for size in sizes:
-            env = {name: self.random.standard_normal([size.get(d, size["p"] + size["s"] if d == "p + s" else d) for d in dims]).astype(np.float32)
+            env = {name: self.random.standard_normal([size.get(d, size["p"] + size[self.s] if d == self.both else d) for d in dims]).astype(np.float32)
                    for name, dims in self.inputs}
             found = [run_package(package, env, folder, "--threads=2") for package in packages]
             again = [run_package(packages[1], env, folder, f"--threads={threads}") for threads in (1, 3, 5)]
@@ -177,11 +178,20 @@ def heads_are_normalized_and_turned(folder):
 def more_rows_than_a_block_has(folder):
     """Kernels walk over 1024 keys, or a few more, at a time: ends of blocks among cached rows, new ones, and where these meet."""
     layers = Layers("long")
-    for heads, groups, depth, width in some(((2, 2, 16, 16), (4, 2, 6, 7), (3, 1, 64, 64), (6, 2, 33, 20)), 3):
+    for heads, groups, depth, width in some(((2, 2, 16, 16), (4, 2, 6, 7), (3, 1, 64, 64), (6, 2, 34, 20)), 3):
         layers.attention(heads, groups, depth, width, past=layers.chance(0.8), norm=layers.chance(0.3), turned=layers.chance(), shows=layers.chance(),
                          showsNew=layers.chance(0.3), step=str(layers.random.choice(["", "mask", "causal"])))
-    sizes = [{"b": b, "s": s, "p": p} for b, s, p in ((1, 1, 1023), (1, 1, 1024), (2, 1, 2300), (2, 3, 1022), (1, 40, 1500), (1, 700, 500), (1, 1300, 0))]
-    layers.verify(folder, some(sizes, 3))
+    sizes = [*some(((1, 1, 1024), (2, 1, 2300)), 1), *some(((1, 1, 1023), (2, 3, 1022), (1, 40, 1500), (1, 700, 500), (1, 1300, 0)), 2)]
+    layers.verify(folder, [{"b": b, "s": s, "p": p} for b, s, p in sizes])
+
+
+@case(seconds=8)
+def single_rows_behind_long_caches(folder):
+    """Known to be single: keys and values are read where they lie."""
+    layers = Layers("single", rows=1)
+    layers.attention(4, 2, 16, 32, turned=True, shows=layers.chance())
+    layers.attention(3, 3, 64, 64, shows=layers.chance(), showsNew=layers.chance())
+    layers.verify(folder, [{"b": 2, "s": 1, "p": p} for p in (0, 1023, int(layers.random.integers(1024, 2300)))])
 
 
 # Rows go into caches of `c` places from place `p` on; `%m` is there for its size. What is hidden is computed of, too.
