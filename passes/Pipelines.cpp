@@ -78,8 +78,12 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pm.addPass(createRecomposeLinear());
   if (options.recompose) {
     pm.addNestedPass<func::FuncOp>(createUnflattenRows());
+    // After attention, whose patterns are of what exporters write.
+    pm.addNestedPass<func::FuncOp>(createComposeTransposes());
     // After everything that is recomposed, before fusion takes activations apart from what they gate.
     pm.addNestedPass<func::FuncOp>(createRecognizeLayers());
+    // After all patterns: many are of values that have one reader.
+    pm.addNestedPass<func::FuncOp>(createMergeDuplicates());
   }
   // After everything that reads constants: here they become casts of what is stored.
   if (options.widen)

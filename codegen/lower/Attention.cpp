@@ -77,10 +77,8 @@ Value AttentionLowering::addedTo(Value before, Value place, Value factor, Value 
     return sum;
   auto vector = dyn_cast<VectorType>(sum.getType());
   Value old = vector ? loadLanes(k, vector, before, place, {}) : memref::LoadOp::create(k.b, k.loc, before, place);
-  if (vector)
-    factor = vector::BroadcastOp::create(k.b, k.loc, vector, factor);
-  Value both = arith::AddFOp::create(k.b, k.loc, arith::MulFOp::create(k.b, k.loc, old, factor), sum);
-  return arith::SelectOp::create(k.b, k.loc, keys.isFirst, sum, both);
+  Value both = arith::AddFOp::create(k.b, k.loc, shrunk(old, factor), sum);
+  return arith::SelectOp::create(k.b, k.loc, isGone(factor), sum, both);
 }
 
 Value AttentionLowering::asMultiplied(Value x) {

@@ -1,17 +1,19 @@
 // Attention over block after block of keys (online softmax; Milakov and Gimelshein, arXiv:1805.02867): scratch holds
 // the scores of one block, however many keys there are. A row keeps the greatest score so far and the sum of its
-// exponentials; where a block raises the greatest, what was summed before shrinks by a factor. Blocks begin at fixed
-// places, so that bits depend neither on threads nor on other rows.
-#include "codegen/lower/AttentionRows.h"
+// exponentials; where a block raises the greatest, what was summed before shrinks by a factor, or is dropped. Blocks
+// begin at fixed places, so that bits depend neither on threads nor on other rows.
+#include "codegen/lower/AttentionLowering.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 
 namespace deepstride {
 
-/// So many keys have scores at a time, or a few more. Keys and values of so many, 64 features each, take half a level-2 cache.
+/// So many keys have scores at a time, or a few more. Keys and values of so many, 64 features each, take half a level-2
+/// cache.
 static constexpr int64_t keysPerBlock = 1024;
 
 KeyBlock AttentionRows::allKeys() { return {k.constant(0), k.index(key[2]), {}, {}, /*isOnly=*/true}; }
@@ -64,6 +66,16 @@ Value AttentionRows::factorOf(Value before, Value shift, const KeyBlock &keys) {
   Value factor = emitWeight(k.b, k.loc, arith::SubFOp::create(k.b, k.loc, before, shift));
   scf::YieldOp::create(k.b, k.loc, factor);
   return branch.getResult(0);
+}
+
+Value AttentionLowering::shrunk(Value old, Value factor) {
+  if (auto vector = dyn_cast<VectorType>(old.getType()))
+    factor = vector::BroadcastOp::create(k.b, k.loc, vector, factor);
+  return arith::MulFOp::create(k.b, k.loc, old, factor);
+}
+
+Value AttentionLowering::isGone(Value factor) {
+  return arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ, factor, constant(k.b, 0));
 }
 
 Value AttentionRows::totalOf(const RunningSoftmax &softmax, bool isOnly) {

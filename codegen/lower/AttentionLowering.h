@@ -39,6 +39,10 @@ private:
   /// Emits the body for where the condition (null: always) holds.
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   static RowRange rangeOf(const KeyBlock &keys) { return keys.isOnly ? RowRange{} : RowRange{keys.begin, keys.end}; }
+  /// What was summed before, times the factor of a row.
+  mlir::Value shrunk(mlir::Value old, mlir::Value factor);
+  /// Whether nothing is left of what was summed before, or nothing was: it may be infinite, of keys that are hidden.
+  mlir::Value isGone(mlir::Value factor);
   mlir::Value addedTo(mlir::Value before, mlir::Value place, mlir::Value factor, mlir::Value sum, const KeyBlock &keys);
   Matrix packRows(const Panels &p, const Matrix &rows, mlir::Type given, mlir::Value count, mlir::Value depth);
   /// An operand of a product as it is multiplied.

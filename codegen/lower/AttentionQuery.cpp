@@ -1,7 +1,7 @@
 // Attention of one query a head, as a decoder's step has: keys and values are read once, where they lie, as fast as
 // memory gives them. Nothing is packed or copied. A score is a dot product of rows in vectors, whose lanes are summed
-// in the same order whether or not keys come in groups; the result is a chain over all values. So bits depend neither
-// on where the cache ends nor on threads.
+// in the same order whether or not keys come in groups; the result is a chain over all values, which shrinks where a
+// block of keys ends (AttentionKeys.cpp). So bits depend neither on where the cache ends nor on threads.
 #include "codegen/lower/AttentionLowering.h"
 #include "codegen/lower/Rows.h"
 #include "codegen/tile/Gemm.h"
@@ -185,10 +185,10 @@ void AttentionLowering::emitOneQuery() {
     SmallVector<Value> sums(vectors, none);
     if (keys.isOnly)
       return sums;
-    factor = vector::BroadcastOp::create(b, loc, type, factor);
+    Value isNothing = isGone(factor);
     for (auto [i, sum] : llvm::enumerate(sums)) {
       Value old = vector::LoadOp::create(b, loc, type, kept, k.constant(static_cast<int64_t>(i) * lanes));
-      sum = arith::SelectOp::create(b, loc, keys.isFirst, none, arith::MulFOp::create(b, loc, old, factor));
+      sum = arith::SelectOp::create(b, loc, isNothing, none, shrunk(old, factor));
     }
     return sums;
   };

@@ -1,5 +1,6 @@
 // What the forms of the attention kernel do to a row of scores: the steps that mask it, its softmax, and which columns
-// its window leaves out. Scores that a window hides are not computed, columns without a weight are not summed.
+// its window leaves out. Scores that a window hides are not computed, columns without a weight are not summed; whether
+// they have one is told by the keys so far.
 #include "codegen/lower/AttentionRows.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -6,6 +6,7 @@
 //   %2 = ds.reshape %1 ["b*h", d, "s"]                                =>  %2 = ds.reshape %1 ["b*h", "s", d]
 //   %3 = ds.transpose %2 [0, 2, 1]
 #include "dialects/ds/DsBuilder.h"
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -18,8 +19,8 @@ namespace deepstride {
 #include "passes/graph/Passes.h.inc"
 
 namespace {
-/// Which axes of the operand each axis of a reshape's result joins, neighbours in their order; none where an axis of the
-/// operand is split, or sizes may be 0, whose products say nothing.
+/// Which axes of the operand each axis of a reshape's result joins, neighbours in their order; none where an axis of
+/// the operand is split, or sizes may be 0, whose products say nothing.
 std::optional<SmallVector<SmallVector<int64_t>>> joinedAxes(ArrayRef<SizeExpr> from, ArrayRef<SizeExpr> to) {
   SmallVector<SmallVector<int64_t>> groups;
   size_t axis = 0;
@@ -74,7 +75,8 @@ struct ComposeTransposes : impl::ComposeTransposesBase<ComposeTransposes>, PassR
     DsBuilder b(OpBuilder(last), analysis);
     b.setLocation(last->getLoc());
     Value result = b.reshape(b.transpose(first.getInput(), permutation), sizes);
-    keepNames(last, result.getDefiningOp());
+    if (result != first.getInput())
+      keepNames(last, result.getDefiningOp());
     last.getResult().replaceAllUsesWith(result);
     count("composed");
   }

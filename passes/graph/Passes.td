@@ -120,6 +120,23 @@ def UnflattenRows : GraphPass<"ds-unflatten-rows", "::mlir::func::FuncOp"> {
   }];
 }
 
+def ComposeTransposes : GraphPass<"ds-compose-transposes", "::mlir::func::FuncOp"> {
+  let summary = "make one transpose of two";
+  let description = [{
+    A `ds.transpose` that alone reads another one, or a `ds.reshape` of that which only joins neighbouring axes, becomes one
+    transpose before the reshape: axes that are joined move together. Kernels of products and attention read a transpose
+    in place, where no strides reach axes that were moved, joined and moved again. Reports: composed.
+  }];
+}
+
+def MergeDuplicates : GraphPass<"ds-merge-duplicates", "::mlir::func::FuncOp"> {
+  let summary = "compute once what layers compute each";
+  let description = [{
+    Ops of a block that have the same operands and attributes become the first of them, which keeps its names. In contrast to
+    `cse`, names of values do not tell ops apart. Reports: merged.
+  }];
+}
+
 def SqueezeConvolutions : GraphPass<"ds-squeeze-convolutions", "::mlir::func::FuncOp"> {
   let summary = "drop axes of one pixel from convolutions";
   let description = [{

@@ -1,6 +1,7 @@
 // ds-recompose-linear: turns products with matrices of parameters into ds.linear. It takes every ds.matmul whose right
 // operand is a parameter of rank 2, transposes it where the product did, in its recipe or, where it is a state, by an
-// op of the program, and takes in the bias. Products of two other run-time values stay.
+// op of the program, and takes in the bias, also where that has a number for each feature of each head, behind a
+// reshape (Keras). Products of two other run-time values stay.
 //
 //   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
 //   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
@@ -52,12 +53,19 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
         return remark("the weight's recipe would have too many ops");
     }
     Operation *last = matmul;
-    Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last, recipes);
+    SmallVector<ds::ReshapeOp> between; // the product and its bias
+    Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last, between, recipes);
     OpBuilder builder(last);
-    auto linear = ds::LinearOp::create(builder, last->getLoc(), last->getResult(0).getType(), matmul.getLhs(), weight,
-                                       bias, IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr());
-    keepNames(last, linear);
-    last->getResult(0).replaceAllUsesWith(linear.getResult());
+    Operation *made = ds::LinearOp::create(builder, last->getLoc(), matmul.getType(), matmul.getLhs(), weight, bias,
+                                           IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr());
+    for (ds::ReshapeOp reshape : between) {
+      Value sum = made->getResult(0);
+      made = builder.clone(*reshape);
+      made->setOperand(0, sum);
+      made->removeDiscardableAttr(ds::valueNameAttr); // it has the bias, too
+    }
+    keepNames(last, made);
+    last->getResult(0).replaceAllUsesWith(made->getResult(0));
     count("linear");
     count("with bias", bias ? 1 : 0);
   }
@@ -85,21 +93,34 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     return stored(builder, transpose, recipes);
   }
 
-  Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last, RecipeBook &recipes) {
-    auto sum = matmul->hasOneUse() ? dyn_cast<ds::BinaryOp>(*matmul->getUsers().begin()) : ds::BinaryOp();
+  Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last, SmallVector<ds::ReshapeOp> &between,
+                 RecipeBook &recipes) {
+    SmallVector<ds::ReshapeOp> reshapes;
+    Value product = matmul;
+    auto reader = [&] { return product.hasOneUse() ? *product.getUsers().begin() : nullptr; };
+    while (auto reshape = dyn_cast_or_null<ds::ReshapeOp>(reader())) {
+      reshapes.push_back(reshape);
+      product = reshape;
+    }
+    auto sum = dyn_cast_or_null<ds::BinaryOp>(reader());
     if (!sum || sum.getKind() != ds::BinaryKind::add)
       return {};
-    Value bias = sum.getLhs() == matmul.getResult() ? sum.getRhs() : sum.getLhs();
+    Value bias = sum.getLhs() == product ? sum.getRhs() : sum.getLhs();
     auto type = cast<RankedTensorType>(bias.getType());
     if (parameterSourceOf(bias) == ParameterSource::None)
       return {};
+    // Behind a reshape the last axes are those of the bias: a row of the product, whatever stands before them.
+    auto sums = cast<RankedTensorType>(product.getType());
     bool isRow = type.hasStaticShape() && type.getRank() > 0 && type.getNumElements() == columns &&
-                 type.getShape().back() == columns;
-    if (!isRow || sum.getType() != matmul.getType()) {
-      sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of "
-                       << columns;
+                 sums.getRank() >= type.getRank() &&
+                 (reshapes.empty() ? type.getShape().back() == columns
+                                   : sums.getShape().take_back(type.getRank()) == type.getShape());
+    if (!isRow || sum.getType() != sums) {
+      sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of " << columns
+                       << (reshapes.empty() ? "" : ", or the last axes of what a reshape makes of the product");
       return {};
     }
+    between = std::move(reshapes);
     if (type.getRank() > 1) {
       OpBuilder builder(sum);
       auto row = RankedTensorType::get({columns}, type.getElementType());

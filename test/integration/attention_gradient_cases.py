@@ -60,6 +60,7 @@ class Attentions(Program):
     that relative error."""
 
     number = itertools.count()
+    values = 1  # what random values are multiplied by
 
     def derive(self, shape, steps=(), bounds=None, element="f32", dynamic=False, scale=0.3, cap=None, guard=False, positions=None,
                dropout=None, rounds=False, forward=None):
@@ -68,7 +69,8 @@ class Attentions(Program):
         names = [f"B{i}", f"S{i}", f"T{i}"] if dynamic else [b, s, t]
         shapes = (b, h, s, d), (b, g, t, d), (b, g, t, e), (b, h, s, e)
         dims = [names[0], h, names[1], d], [names[0], g, names[2], d], [names[0], g, names[2], e], [names[0], h, names[1], e]
-        operands = [self.input(random(size), element, own) for size, own in zip(shapes[:3] if forward else shapes, dims)]
+        scales = (1, 1, self.values, 1)
+        operands = [self.input(random(size) * scale, element, own) for size, own, scale in zip(shapes[:3] if forward else shapes, dims, scales)]
         if forward:
             operands.append(Value(None, element, dims[3], np.zeros(shapes[3])))
         known, parts = [], []

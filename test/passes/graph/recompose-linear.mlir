@@ -52,6 +52,49 @@ func.func @bias_row(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 
 // -----
 
+// A bias of heads behind a reshape: one number for each feature, whatever stands before the heads.
+// CHECK-LABEL: func.func @bias_of_heads
+// CHECK: %[[B:.*]] = ds.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>
+// CHECK: %[[L:.*]] = ds.linear %arg0, %{{.*}}, %[[B]] : (tensor<6x2xf32>, tensor<2x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+// CHECK: %[[R:.*]] = ds.reshape %[[L]] [24] : (tensor<6x4xf32>) -> tensor<24xf32>
+// CHECK: %[[S:.*]] = ds.reshape %[[R]] [2, 3, 2, 2] {ds.values = ["y"]}
+// CHECK: return %[[S]]
+func.func @bias_of_heads(%x: tensor<6x2xf32>) -> tensor<2x3x2x2xf32> {
+  %w = ds.constant dense<1.0> : tensor<2x4xf32>
+  %b = ds.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<6x2xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  %1 = ds.reshape %0 [24] {ds.values = ["a"]} : (tensor<6x4xf32>) -> tensor<24xf32>
+  %2 = ds.reshape %1 [2, 3, 2, 2] {ds.values = ["b"]} : (tensor<24xf32>) -> tensor<2x3x2x2xf32>
+  %3 = ds.binary add %2, %b {ds.values = ["y"]} : (tensor<2x3x2x2xf32>, tensor<2x2xf32>) -> tensor<2x3x2x2xf32>
+  return %3 : tensor<2x3x2x2xf32>
+}
+
+// -----
+
+// Not of the last axes as a whole, and where the product without it is read, too.
+// CHECK-LABEL: func.func @bias_of_some_heads
+// CHECK-COUNT-3: ds.binary add
+func.func @bias_of_some_heads(%x: tensor<6x2xf32>) -> (tensor<6x2x2xf32>, tensor<3x2x4xf32>, tensor<6x2x2xf32>, tensor<6x2x2xf32>) {
+  %w = ds.constant dense<1.0> : tensor<2x4xf32>
+  %b = ds.constant dense<[[1.0], [3.0]]> : tensor<2x1xf32>
+  %c = ds.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]> : tensor<2x4xf32>
+  %d = ds.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<6x2xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  %1 = ds.reshape %0 [6, 2, 2] : (tensor<6x4xf32>) -> tensor<6x2x2xf32>
+  // expected-remark@+1 {{bias not taken into linear: it has the type 'tensor<2x1xf32>', expected one axis of 4, or the last axes of what a reshape makes of the product}}
+  %2 = ds.binary add %1, %b : (tensor<6x2x2xf32>, tensor<2x1xf32>) -> tensor<6x2x2xf32>
+  %3 = ds.matmul %x, %w transpose [false, false] : (tensor<6x2xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  %4 = ds.reshape %3 [3, 2, 4] : (tensor<6x4xf32>) -> tensor<3x2x4xf32>
+  // expected-remark@+1 {{bias not taken into linear}}
+  %5 = ds.binary add %4, %c : (tensor<3x2x4xf32>, tensor<2x4xf32>) -> tensor<3x2x4xf32>
+  %6 = ds.matmul %x, %w transpose [false, false] : (tensor<6x2xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  %7 = ds.reshape %6 [6, 2, 2] : (tensor<6x4xf32>) -> tensor<6x2x2xf32>
+  %8 = ds.binary add %7, %d : (tensor<6x2x2xf32>, tensor<2x2xf32>) -> tensor<6x2x2xf32>
+  return %2, %5, %8, %7 : tensor<6x2x2xf32>, tensor<3x2x4xf32>, tensor<6x2x2xf32>, tensor<6x2x2xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @bias_of_another_shape
 // CHECK: %[[Y:.*]] = ds.linear
 // CHECK: ds.binary add %[[Y]]
