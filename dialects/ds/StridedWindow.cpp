@@ -72,6 +72,12 @@ std::optional<StridedWindow> ds::reshapedWindow(const StridedWindow &window, Arr
   return isWhole ? std::optional(result) : std::nullopt;
 }
 
+Value ds::throughReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
 std::optional<StridedWindow> ds::windowThrough(Operation *op, const StridedWindow &window, ArrayRef<SizeExpr> sizes,
                                                ArrayRef<SizeExpr> starts) {
   if (isa<ReshapeOp>(op))
@@ -113,9 +119,7 @@ Value ds::insertedResult(Operation *op) {
   for (Operation &other : *op->getBlock()) // its rows are placed by attention
     if (isa<AttentionOp, AttentionGradientOp>(other))
       return {};
-  Value value = insert.getUpdate();
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
+  Value value = throughReshapes(insert.getUpdate());
   Operation *maker = value.getDefiningOp();
   auto element = dyn_cast_or_null<PerElement>(maker);
   bool isComputed = (element && element.isPointwise()) || isa_and_present<Anchor>(maker);

@@ -19,6 +19,9 @@ struct StridedWindow {
 /// Whether the op only chooses which elements of its operand are read, and in which order.
 inline bool isWindowOp(mlir::Operation *op) { return llvm::isa_and_present<TransposeOp, SliceOp, ReshapeOp>(op); }
 
+/// What reshapes show: the value whose elements these are, in the same order.
+mlir::Value throughReshapes(mlir::Value value);
+
 /// What the window op shows of a window, which its operand is; `sizes` are those of its result, `starts` those of a
 /// slice. None where a reshape joins axes between which elements are left out, so that no strides reach them.
 std::optional<StridedWindow> windowThrough(mlir::Operation *op, const StridedWindow &window,

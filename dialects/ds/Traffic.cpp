@@ -1,6 +1,7 @@
 // Walks from what a kernel yields back to its operands, with the elements that are asked for: all of a tensor, some
 // boxes of it, or a number of elements of which no more is known.
 #include "dialects/ds/Traffic.h"
+#include "dialects/ds/StridedWindow.h"
 
 #include "dialects/ds/HeadRows.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -99,9 +100,7 @@ private:
 /// Asks for what is written of a value that the kernel yields. Insertions and scatters write into the buffer of what
 /// they change.
 std::optional<SizeExpr> TrafficAnalysis::yield(Value value) {
-  Value changed = value;
-  while (auto reshape = changed.getDefiningOp<ReshapeOp>())
-    changed = reshape.getInput();
+  Value changed = throughReshapes(value);
   Operation *op = changed.getDefiningOp();
   Value update, into;
   bool isRead = false; // what was there before

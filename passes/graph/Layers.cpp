@@ -2,6 +2,7 @@
 // move or rotate elements, and end at products: what lies behind a projection belongs to something else.
 #include "passes/graph/Layers.h"
 
+#include "dialects/ds/StridedWindow.h"
 #include "passes/graph/Parameters.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -38,11 +39,8 @@ static llvm::SetVector<Value> headPath(Value value) {
 static Value projected(Value value) {
   for (Value found : headPath(value))
     if (Operation *op = found.getDefiningOp(); isProduct(op)) {
-      Value input = op->getOperand(0);
       // One projection works on [batch, length, size], another one on [batch * length, size].
-      while (auto reshape = input.getDefiningOp<ds::ReshapeOp>())
-        input = reshape.getInput();
-      return input;
+      return ds::throughReshapes(op->getOperand(0));
     }
   return {};
 }

@@ -42,7 +42,7 @@ struct MergeDuplicates : impl::MergeDuplicatesBase<MergeDuplicates>, PassReport 
       size_t hash = OperationEquivalence::computeHash(&op, OperationEquivalence::directHashValue,
                                                       OperationEquivalence::ignoreHashValue, withoutNames);
       auto &others = seen[hash];
-      auto same = llvm::find_if(others, [&](Operation *other) {
+      auto *same = llvm::find_if(others, [&](Operation *other) {
         return OperationEquivalence::isEquivalentTo(other, &op, withoutNames) && marksOf(other) == marksOf(&op);
       });
       if (same == others.end()) {

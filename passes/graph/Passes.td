@@ -132,8 +132,8 @@ def ComposeTransposes : GraphPass<"ds-compose-transposes", "::mlir::func::FuncOp
 def MergeDuplicates : GraphPass<"ds-merge-duplicates", "::mlir::func::FuncOp"> {
   let summary = "compute once what layers compute each";
   let description = [{
-    Ops of a block that have the same operands and attributes become the first of them, which keeps its names. In contrast to
-    `cse`, names of values do not tell ops apart. Reports: merged.
+    Ops of a block that have the same operands and attributes become the first of them, which keeps its names; those of
+    the others are gone. In contrast to `cse`, names of values do not tell ops apart. Reports: merged.
   }];
 }
 

@@ -97,7 +97,10 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
                  RecipeBook &recipes) {
     SmallVector<ds::ReshapeOp> reshapes;
     Value product = matmul;
-    auto reader = [&] { return product.hasOneUse() ? *product.getUsers().begin() : nullptr; };
+    auto reader = [&]() -> Operation * { // not inside of a loop, whose turns would compute the product again
+      Operation *user = product.hasOneUse() ? *product.getUsers().begin() : nullptr;
+      return user && user->getBlock() == matmul->getBlock() ? user : nullptr;
+    };
     while (auto reshape = dyn_cast_or_null<ds::ReshapeOp>(reader())) {
       reshapes.push_back(reshape);
       product = reshape;

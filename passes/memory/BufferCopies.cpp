@@ -6,7 +6,6 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Norms.h"
-#include "dialects/ds/StridedWindow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <deque>
@@ -101,7 +100,7 @@ Value CopyInserter::copyInto(OpOperand &operand, Operation *before) {
   bool isBehind = value.getDefiningOp<ds::ReshapeOp>() && before->getBlock() == value.getParentBlock() &&
                   before->isBeforeInBlock(value.getDefiningOp());
   if (isBehind)
-    value = throughViews(value);
+    value = ds::throughReshapes(value);
   auto copy = ds::FusedOp::create(builder, value.getLoc(), value.getType());
   OpBuilder inner = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
   ds::YieldOp::create(inner, value.getLoc(), value);
@@ -252,7 +251,7 @@ bool CopyInserter::landUpdate(Value root, Slot &slot) {
     return false;
   put(root, slot);
   OpOperand &target = *updateTarget(root);
-  Value base = throughViews(target.get());
+  Value base = ds::throughReshapes(target.get());
   if (slot.holds(base))
     return true;
   if (auto reason = obstacle(base, op, root))
@@ -267,7 +266,7 @@ bool CopyInserter::landUpdate(Value root, Slot &slot) {
 
 /// The carried value that a loop's result is.
 std::optional<unsigned> CopyInserter::carriedBy(scf::WhileOp loop, unsigned result) {
-  auto argument = dyn_cast<BlockArgument>(throughViews(loop.getConditionOp().getArgs()[result]));
+  auto argument = dyn_cast<BlockArgument>(ds::throughReshapes(loop.getConditionOp().getArgs()[result]));
   if (!argument || argument.getOwner() != loop.getBeforeBody())
     return std::nullopt;
   return argument.getArgNumber();
@@ -277,11 +276,11 @@ std::optional<unsigned> CopyInserter::carriedBy(scf::WhileOp loop, unsigned resu
 void CopyInserter::startLoop(scf::WhileOp loop, unsigned carried, Slot &slot) {
   OpOperand &init = loop.getInitsMutable()[carried];
   for (OpOperand &other : loop.getInitsMutable())
-    if (&other != &init && slot.holds(throughViews(other.get()))) {
+    if (&other != &init && slot.holds(ds::throughReshapes(other.get()))) {
       (void)because("a loop carries what lies in " + slot.name + " elsewhere");
       (void)copyInto(other, loop);
     }
-  Value root = throughViews(init.get());
+  Value root = ds::throughReshapes(init.get());
   if (!slot.holds(root)) {
     bool isThere = false;
     if (obstacle(root, loop))
@@ -318,7 +317,7 @@ void CopyInserter::startBranch(scf::IfOp branch, unsigned result, Slot &slot) {
   for (Region &region : branch->getRegions()) {
     if (region.empty())
       continue;
-    Value root = throughViews(region.front().getTerminator()->getOperand(result));
+    Value root = ds::throughReshapes(region.front().getTerminator()->getOperand(result));
     bool isFromAround = !branch->isAncestor(root.getParentRegion()->getParentOp());
     if (isFromAround && !slot.holds(root) &&
         analysis.facts(root).sizes == analysis.facts(branch.getResult(result)).sizes && !obstacle(root, branch) &&
@@ -344,7 +343,8 @@ void CopyInserter::visitBranch(scf::IfOp branch) {
 
 /// Moves an update behind the last reader of what it updates, where nothing needs its result before.
 void CopyInserter::sink(OpOperand &operand, const Slot &slot) {
-  Operation *terminator = operand.getOwner(), *writer = throughViews(operand.get()).getDefiningOp(), *last = nullptr;
+  Operation *terminator = operand.getOwner(), *writer = ds::throughReshapes(operand.get()).getDefiningOp(),
+            *last = nullptr;
   Block *block = terminator->getBlock();
   if (!writer || writer->getBlock() != block || !(isa<ds::FusedOp>(writer) || isa<ds::ResultInference>(writer)))
     return;
@@ -367,7 +367,7 @@ static Operation *firstWriter(Value root, Block *block) {
   if (!writer || writer->getBlock() != block)
     return nullptr;
   if (OpOperand *target = updateTarget(root))
-    if (Operation *earlier = firstWriter(throughViews(target->get()), block))
+    if (Operation *earlier = firstWriter(ds::throughReshapes(target->get()), block))
       return earlier;
   return beginOf(writer);
 }
@@ -375,13 +375,13 @@ static Operation *firstWriter(Value root, Block *block) {
 /// An operand that lies in the slot of another one is copied before that slot is written. Returns the copy.
 Operation *CopyInserter::save(Operation *terminator, unsigned number, ArrayRef<Slot *> ends,
                               llvm::SmallDenseSet<unsigned> &seen) {
-  Value root = throughViews(terminator->getOperand(number));
+  Value root = ds::throughReshapes(terminator->getOperand(number));
   for (unsigned other = 0; other < ends.size(); ++other) {
     if (other == number || !ends[other] || !ends[other]->holds(root))
       continue;
     if (!seen.insert(number).second)
       return nullptr;
-    Value next = throughViews(terminator->getOperand(other));
+    Value next = ds::throughReshapes(terminator->getOperand(other));
     if (next == root)
       return nullptr; // stays as it is
     Operation *before = save(terminator, other, ends, seen);
@@ -411,13 +411,13 @@ void CopyInserter::finish(Operation *terminator, ArrayRef<Slot *> ends) {
       sink(operand, *slot);
   llvm::SmallDenseSet<unsigned> seen;
   for (unsigned i = 0; i < ends.size(); ++i)
-    if (ends[i] && !ends[i]->holds(throughViews(terminator->getOperand(i))) && !seen.contains(i))
+    if (ends[i] && !ends[i]->holds(ds::throughReshapes(terminator->getOperand(i))) && !seen.contains(i))
       (void)save(terminator, i, ends, seen);
   // What is new first: a copy at the end of the block is the last to write its slot.
   for (auto [operand, slot] : llvm::zip_equal(terminator->getOpOperands(), ends)) {
     if (!slot)
       continue;
-    Value root = throughViews(operand.get());
+    Value root = ds::throughReshapes(operand.get());
     if (!slot->holds(root) && !land(root, *slot, terminator)) {
       bool isThere = land(copyInto(operand, terminator), *slot, terminator);
       assert(isThere && "old values that the terminator reads were saved");

@@ -3,13 +3,10 @@
 #ifndef DEEPSTRIDE_PASSES_MEMORY_BUFFERCOPIES_H
 #define DEEPSTRIDE_PASSES_MEMORY_BUFFERCOPIES_H
 
-#include "dialects/ds/DsDialect.h"
+#include "dialects/ds/StridedWindow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace deepstride {
-
-/// The value whose buffer a view shows.
-mlir::Value throughViews(mlir::Value value);
 
 /// Bytes that an element has in memory; of types below a byte, one.
 inline int64_t elementBytes(mlir::Type type) {

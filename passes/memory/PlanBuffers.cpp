@@ -44,7 +44,7 @@ private:
   LogicalResult visit(Block &block);
   void visitStart(dist::StartInterface start);
   void demand(Block &block);
-  void demand(Value value, int64_t buffer) { destinations[throughViews(value)] = buffer; }
+  void demand(Value value, int64_t buffer) { destinations[ds::throughReshapes(value)] = buffer; }
   LogicalResult visitBranch(scf::IfOp branch);
   static Value fromAround(scf::IfOp branch, unsigned result);
   LogicalResult visitLoop(scf::WhileOp loop);
@@ -122,7 +122,7 @@ static SmallVector<std::pair<Value, Value>> updates(Operation *op) {
 Value BufferPlanner::fromAround(scf::IfOp branch, unsigned result) {
   for (Region &region : branch->getRegions())
     if (!region.empty() && isa<RankedTensorType>(branch.getResult(result).getType()))
-      if (Value root = throughViews(region.front().getTerminator()->getOperand(result));
+      if (Value root = ds::throughReshapes(region.front().getTerminator()->getOperand(result));
           !branch->isAncestor(root.getParentRegion()->getParentOp()))
         return root;
   return {};
@@ -146,7 +146,7 @@ void BufferPlanner::demand(Block &block) {
       continue;
     for (auto [handed, result] : llvm::zip_equal(loop.getConditionOp().getArgs(), loop.getResults())) {
       auto destination = destinations.find(result);
-      auto carried = dyn_cast<BlockArgument>(throughViews(handed));
+      auto carried = dyn_cast<BlockArgument>(ds::throughReshapes(handed));
       if (destination != destinations.end() && carried && carried.getOwner() == loop.getBeforeBody())
         demand(loop.getInits()[carried.getArgNumber()], destination->second);
     }

@@ -2,17 +2,10 @@
 #include "passes/memory/BufferCopies.h"
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/ds/StridedWindow.h"
 
 using namespace mlir;
 
 namespace deepstride {
-
-Value throughViews(Value value) {
-  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 bool isElementwise(Operation *op) {
   auto element = dyn_cast<ds::PerElement>(op);

@@ -151,7 +151,7 @@ bool PlanInterpreter::fits(Operation *writer, int64_t buffer, Value value) {
 
 /// The buffers that hold a value. A weight lies where its recipe's constant is, at all times.
 SmallVector<int64_t> PlanInterpreter::placesOf(Value value, const Memory &memory) const {
-  Value root = throughViews(value);
+  Value root = ds::throughReshapes(value);
   if (auto weight = root.getDefiningOp<ds::WeightOp>())
     return constants.lookup(weight.getRecipeAttr());
   SmallVector<int64_t> places;

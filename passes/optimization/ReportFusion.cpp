@@ -8,6 +8,7 @@
 #include "passes/optimization/Boundaries.h"
 #include "passes/optimization/Passes.h"
 
+#include "dialects/ds/StridedWindow.h"
 #include "dialects/ds/Traffic.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -95,20 +96,15 @@ struct ReportFusion : deepstride::impl::ReportFusionBase<ReportFusion>, PassRepo
   void explain(const std::vector<KernelRegion> &kernels, const SizeAnalysis &analysis) {
     llvm::DenseMap<Operation *, const KernelRegion *> byTop;
     llvm::DenseMap<Value, llvm::SmallSetVector<Operation *, 4>> readers;
-    auto source = [](Value value) {
-      while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-        value = reshape.getInput();
-      return value;
-    };
     for (const KernelRegion &kernel : kernels) {
       byTop[kernel.top] = &kernel;
       regions += isa<ds::FusedOp>(kernel.top);
       for (Value operand : kernel.operands)
-        readers[source(operand)].insert(kernel.top);
+        readers[ds::throughReshapes(operand)].insert(kernel.top);
     }
     for (const KernelRegion &kernel : kernels)
       for (Value operand : kernel.operands) {
-        Value value = source(operand);
+        Value value = ds::throughReshapes(operand);
         auto from = byTop.find(value.getDefiningOp());
         if (from == byTop.end())
           continue; // of the package, an input, or out of a loop

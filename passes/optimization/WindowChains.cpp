@@ -3,6 +3,7 @@
 #include "passes/optimization/WindowChains.h"
 
 #include "dialects/ds/HeadRows.h"
+#include "dialects/ds/StridedWindow.h"
 #include "passes/graph/Matching.h"
 
 #include <variant>
@@ -150,12 +151,6 @@ void takeIn(ArrayRef<Operation *> chain, OpOperand &operand, OpSet &region, Size
   }
 }
 
-static Value throughReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
 /// Whether a use changes what it reads in place.
 static bool isChange(OpOperand &use) {
   auto insert = dyn_cast<ds::InsertOp>(use.getOwner());
@@ -164,7 +159,7 @@ static bool isChange(OpOperand &use) {
 }
 
 bool isChangedBefore(Value value, const OpSet &region, Operation *last) {
-  SmallVector<Value> shown = {throughReshapes(value)};
+  SmallVector<Value> shown = {ds::throughReshapes(value)};
   while (!shown.empty())
     for (OpOperand &use : shown.pop_back_val().getUses()) {
       Operation *at = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
@@ -205,10 +200,10 @@ SmallVector<Operation *> insertionOf(OpOperand &use) {
 /// Whether the region makes or reads what the insertion changes, which would then be copied as a whole, or reads what
 /// it has changed, which is not there before the kernel's end.
 static bool meetsRegion(ds::InsertOp insert, const OpSet &region) {
-  Value into = throughReshapes(insert.getInto());
+  Value into = ds::throughReshapes(insert.getInto());
   return region.contains(into.getDefiningOp()) || llvm::any_of(region, [&](Operation *op) {
            return llvm::any_of(op->getOperands(), [&](Value operand) {
-             Value read = throughReshapes(operand);
+             Value read = ds::throughReshapes(operand);
              return read == into || read == insert.getResult();
            });
          });

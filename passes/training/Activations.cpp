@@ -3,6 +3,7 @@
 
 #include "dialects/ds/Provenance.h"
 #include "dialects/ds/Recomputation.h"
+#include "dialects/ds/StridedWindow.h"
 #include "passes/training/Layers.h"
 #include "passes/training/ReverseSweep.h"
 
@@ -15,13 +16,6 @@ namespace deepstride {
 static bool isLeaf(Value value) {
   Operation *op = value.getDefiningOp();
   return !op || isa<ds::ConstantOp, ds::WeightOp>(op);
-}
-
-/// What a view shows.
-static Value rootOf(Value value) {
-  while (auto view = value.getDefiningOp<ds::ReshapeOp>())
-    value = view.getInput();
-  return value;
 }
 
 bool ActivationScope::isForward(Operation *op) const {
@@ -38,7 +32,7 @@ void ActivationScope::findRead() {
       for (Value value : valuesUsedBy(&op)) {
         if (Value inside = from.lookup(value))
           value = inside;
-        value = rootOf(value);
+        value = ds::throughReshapes(value);
         if (Operation *maker = value.getDefiningOp(); maker && isForward(maker) && !isLeaf(value))
           found.insert(value);
       }
@@ -60,7 +54,7 @@ Value ActivationScope::seenFrom(Value value, OpBuilder &builder, SizeAnalysis &a
     return found->second;
   if (Operation *op = value.getDefiningOp(); op && op->getBlock() == forward && forward != backward)
     for (auto [inside, outside] : handed)
-      if (rootOf(inside) == value) {
+      if (ds::throughReshapes(inside) == value) {
         TensorFacts facts = analysis.facts(value);
         Value root = ds::ReshapeOp::create(builder, value.getLoc(), value.getType(), outside,
                                            toAttribute(builder.getContext(), facts.sizes));
@@ -74,7 +68,7 @@ std::optional<llvm::SetVector<Operation *>> ActivationScope::needed(Value value,
                                                                     const llvm::DenseSet<Operation *> &again) const {
   llvm::SetVector<Operation *> order;
   std::function<bool(Value)> add = [&](Value wanted) {
-    wanted = rootOf(wanted);
+    wanted = ds::throughReshapes(wanted);
     if (wanted != value && isKept(wanted, dropped))
       return true;
     Operation *op = wanted.getDefiningOp();
@@ -101,7 +95,7 @@ int64_t ActivationScope::recompute(const llvm::DenseSet<Value> &dropped, SizeAna
   std::function<Value(Value, OpBuilder &)> copy = [&](Value value, OpBuilder &builder) -> Value {
     if (Value known = copies.lookup(value))
       return known;
-    if (isKept(value, dropped) && rootOf(value) == value)
+    if (isKept(value, dropped) && ds::throughReshapes(value) == value)
       return copies[value] = seenFrom(value, builder, analysis);
     Operation *op = value.getDefiningOp();
     IRMapping operands;
@@ -125,7 +119,7 @@ int64_t ActivationScope::recompute(const llvm::DenseSet<Value> &dropped, SizeAna
       for (OpOperand &operand : inner->getOpOperands()) {
         Value inside = from.lookup(operand.get());
         Value value = inside ? inside : operand.get();
-        if (dropped.contains(rootOf(value)))
+        if (dropped.contains(ds::throughReshapes(value)))
           operand.set(copy(value, builder));
       }
     });

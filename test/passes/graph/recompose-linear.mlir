@@ -71,6 +71,26 @@ func.func @bias_of_heads(%x: tensor<6x2xf32>) -> tensor<2x3x2x2xf32> {
 
 // -----
 
+// The product of a branch's bias is computed where it was: not for each turn of a loop.
+// CHECK-LABEL: func.func @bias_in_a_branch
+// CHECK: ds.linear %arg0, %{{[a-z0-9_]*}} :
+// CHECK: scf.if
+// CHECK: ds.binary add
+func.func @bias_in_a_branch(%x: tensor<3x2xf32>, %c: i1) -> tensor<3x2xf32> {
+  %w = ds.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %b = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %1 = scf.if %c -> tensor<3x2xf32> {
+    %2 = ds.binary add %0, %b : (tensor<3x2xf32>, tensor<2xf32>) -> tensor<3x2xf32>
+    scf.yield %2 : tensor<3x2xf32>
+  } else {
+    scf.yield %x : tensor<3x2xf32>
+  }
+  return %1 : tensor<3x2xf32>
+}
+
+// -----
+
 // Not of the last axes as a whole, and where the product without it is read, too.
 // CHECK-LABEL: func.func @bias_of_some_heads
 // CHECK-COUNT-3: ds.binary add
