@@ -55,11 +55,13 @@ def compare(found, expected, what, tolerance=2e-5):
 
 
 def graph_of(model, folder):
-    """The attentions of the graph phase by the name of their result, as text."""
+    """The attentions that are results of the graph phase, as text, by the names of these; several may be one attention."""
     tool("ds-opt", model, "-o", folder / "graph.mlir", "--stop-after=graph")
     text = (folder / "graph.mlir").read_text()
-    found = re.findall(r'= ds\.attention (.*?) scale .*?ds\.values = \["(\w+)"\]', text)
-    return {name: re.sub(r"%\w+", "%", " ".join(steps.split())) for steps, name in found}
+    found = dict(re.findall(r"(%\w+) = ds\.attention (.*?) scale ", text))
+    names = re.findall(r'ds\.name = "(\w+)"', re.search(r"func\.func @main\(.*?\) -> (.*?) attributes", text)[1])
+    results = re.search(r"^ *return (.*?) :", text, re.MULTILINE)[1].split(", ")
+    return {name: re.sub(r"%\w+", "%", " ".join(found[value].split())) for name, value in zip(names, results) if value in found}
 
 
 # Kernels, by random steps and windows.

@@ -189,13 +189,13 @@ def windows_beside_padding(folder):
         "biased": ("m = LessOrEqual (cols, place) a = And (pad, m) g = Where (a, none, low) f = Add (x, g)",
                    r'\[window_mask % else -3\.40\S*\] past \["p"\] right 0', lambda x, s, t, given: x + np.where(seen(s, t, given), 0, LOW)),
         "summed": ("m = LessOrEqual (cols, place) g = Where (m, none, inf) n = Where (pad, none, ten) l = Add (n, g) f = Add (x, l)",
-                   r'\[add %, window_add else 0xFFF0000000000000\] past \["p"\] right 0', lambda x, s, t, given: x + np.where(
+                   r'\[keep_add % else -1\.0\S*e\+04, window_add else 0xFFF0000000000000\] past \["p"\] right 0', lambda x, s, t, given: x + np.where(
                        given["pad"], 0, -1e4) + np.where(window(s, t, t - s, right=0), 0, -np.inf)),
         "then": ("m = LessOrEqual (cols, place) g = Where (m, x, low) n = Where (pad, none, ten) f = Add (g, n)",
-                 r'\[window else -3\.40\S*, add %\] past \["p"\] right 0', lambda x, s, t, given: np.where(
+                 r'\[window else -3\.40\S*, keep_add % else -1\.0\S*e\+04\] past \["p"\] right 0', lambda x, s, t, given: np.where(
                      window(s, t, t - s, right=0), x, LOW) + np.where(given["pad"], 0, -1e4)),
         "first": ("n = Where (pad, none, ten) g = Add (x, n) m = LessOrEqual (cols, place) f = Where (m, g, low)",
-                  r'\[add %, window else -3\.40\S*\] past \["p"\] right 0', lambda x, s, t, given: np.where(
+                  r'\[keep_add % else -1\.0\S*e\+04, window else -3\.40\S*\] past \["p"\] right 0', lambda x, s, t, given: np.where(
                       window(s, t, t - s, right=0), x + np.where(given["pad"], 0, -1e4), LOW)),
         "weak": ("m = LessOrEqual (cols, place) c = Cast <to = 1> (m) d = Sub (fone, c) g = Mul (d, ten) n = Where (pad, x, low) f = Add (n, g)",
                  r'\[keep % else \S*, window_add else -1\.0\S*e\+04\] past \["p"\] right 0', lambda x, s, t, given: np.where(
