@@ -115,6 +115,21 @@ func.func @bias_of_some_heads(%x: tensor<6x2xf32>) -> (tensor<6x2x2xf32>, tensor
 
 // -----
 
+// As many numbers as columns, but for rows and heads: its axis of size 1 is not the product's.
+// CHECK-LABEL: func.func @bias_of_rows
+// CHECK: ds.binary add
+func.func @bias_of_rows(%x: tensor<2x2xf32>) -> tensor<2x2x2xf32> attributes {ds.entry} {
+  %w = ds.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]> : tensor<2x4xf32>
+  %b = ds.constant dense<[[[1.0], [2.0]], [[3.0], [4.0]]]> : tensor<2x2x1xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %1 = ds.reshape %0 [2, 2, 2] : (tensor<2x4xf32>) -> tensor<2x2x2xf32>
+  // expected-remark@+1 {{bias not taken into linear}}
+  %2 = ds.binary add %1, %b : (tensor<2x2x2xf32>, tensor<2x2x1xf32>) -> tensor<2x2x2xf32>
+  return %2 : tensor<2x2x2xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @bias_of_another_shape
 // CHECK: %[[Y:.*]] = ds.linear
 // CHECK: ds.binary add %[[Y]]
