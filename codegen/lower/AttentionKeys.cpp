@@ -28,13 +28,19 @@ void AttentionRows::forEachKeyBlock(const SizeExpr &keysAtOnce, llvm::function_r
   if (keysAtOnce == key[2])
     return body(allKeys());
   Value all = k.index(key[2]), zero = k.constant(0), size = k.index(keysAtOnce);
-  auto is = [&](Value x, Value y) -> Value {
-    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, x, y);
+  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+    return arith::CmpIOp::create(k.b, k.loc, predicate, x, y);
   };
-  // Without keys there is a block, too: rows get a result.
-  k.loop(zero, k.maximum(all, k.constant(1)), size, [&](Value begin) {
+  // Keys that are one block need no sums of blocks before: rows of few keys take half as long again with them.
+  auto branch = scf::IfOp::create(k.b, k.loc, compare(arith::CmpIPredicate::sle, all, size), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  body(allKeys());
+  k.b.setInsertionPointToStart(branch.elseBlock());
+  k.loop(zero, all, size, [&](Value begin) {
     Value end = k.minimum(k.add(begin, size), all);
-    body({begin, end, is(begin, zero), is(end, all), /*isOnly=*/false});
+    body({begin, end, compare(arith::CmpIPredicate::eq, begin, zero), compare(arith::CmpIPredicate::eq, end, all),
+          /*isOnly=*/false});
   });
 }
 

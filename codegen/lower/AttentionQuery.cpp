@@ -208,7 +208,7 @@ void AttentionLowering::emitOneQuery() {
         storeCell(softmax.greatest, greatest);
         storeCell(softmax.sum, total);
         sums = emitWeighted(ofValues, keys, keptBefore(keys, softmax.factor));
-        if (!keys.isOnly)
+        if (kept)
           for (auto [i, sum] : llvm::enumerate(sums))
             vector::StoreOp::create(b, loc, sum, kept, k.constant(static_cast<int64_t>(i) * lanes));
       });
