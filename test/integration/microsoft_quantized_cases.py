@@ -51,9 +51,11 @@ def quantized_elementwise(folder):
         c.node("QLinearLeakyRelu", [numbers(c, ["batch", "seq"], dtype), scale(c), zero(c, dtype), scale(c), zero(c, dtype)],
                [dtype], alpha=0.2, **ROUNDED)
         for opset, axis in ((13, -1), (11, 1), (13, 1)):
+            # 1 / scale is mostly no integer. Results above 127 wrap in ONNX Runtime: int8 keeps below.
             c.node("QLinearSoftmax", [numbers(c, ["batch", "seq", 7], dtype), scale(c), zero(c, dtype),
-                                      scale(c, (), 0.003, 0.005), zero(c, dtype)], [dtype], opset=opset, axis=axis,
-                   measure=steps, tolerance=0.1)  # ONNX Runtime sums table entries
+                                      scale(c, (), *((0.008, 0.01) if dtype == i8 else (0.003, 0.005))),
+                                      c.integers([], -20, -5, i8) if dtype == i8 else zero(c, dtype)], [dtype], opset=opset,
+                   axis=axis, **ROUNDED)
         for last in (0, 1):
             c.node("QLinearGlobalAveragePool", [numbers(c, ["batch", 3, "seq", 7], dtype), scale(c), zero(c, dtype), scale(c),
                                                 zero(c, dtype)], [dtype], channels_last=last, **ROUNDED)

@@ -51,18 +51,27 @@ static Values convertLeakyRelu(Node &n) {
       n, [&](Value x) { return n.b.select(n.b.binary(ds::BinaryKind::ge, x, 0.0), x, n.b.mul(x, alpha)); });
 }
 
-/// `opset` says which Softmax is meant: since 13 along one axis, before over all axes from there on.
+/// `opset` says which Softmax is meant: since 13 along one axis, before over all axes from there on. The result counts
+/// whole steps of 1: as many as ONNX Runtime counts, which drops the fraction of 1 / scale.
 static Values convertSoftmax(Node &n) {
   int64_t rank = n.b.rank(n.in(0));
   auto axis = n.axis(n.integer("axis", -1), rank), opset = n.requiredInteger("opset");
   constexpr int64_t alongOneAxis = 13;
-  if (!axis || !opset)
+  if (!axis || !opset || !isByte(n, 0))
     return {};
-  if (*opset >= alongOneAxis || *axis == rank - 1)
-    return convertUnary(n, [&](Value x) { return n.b.softmax(x, *axis); });
-  SizeVector sizes = n.b.sizes(n.in(0)), flat(sizes.begin(), sizes.begin() + *axis);
-  flat.push_back(product(ArrayRef(sizes).drop_front(*axis)));
-  return convertUnary(n, [&](Value x) { return n.b.reshape(n.b.softmax(n.b.reshape(x, flat), *axis), sizes); });
+  Value x = dequantize(n, 0), scale = single(n, 3), zero = n.has(4) ? single(n, 4) : Value();
+  if (!x || !scale || (n.has(4) && !zero))
+    return {};
+  Value weights;
+  if (*opset >= alongOneAxis || *axis == rank - 1) {
+    weights = n.b.softmax(x, *axis);
+  } else {
+    SizeVector sizes = n.b.sizes(x), flat(sizes.begin(), sizes.begin() + *axis);
+    flat.push_back(product(ArrayRef(sizes).drop_front(*axis)));
+    weights = n.b.reshape(n.b.softmax(n.b.reshape(x, flat), *axis), sizes);
+  }
+  Value steps = n.b.unary(UnaryKind::floor, n.b.div(n.b.scalar(n.b.f32(), 1), scale));
+  return {saturate(n, n.b.mul(weights, steps), zero, n.b.element(n.in(0)))};
 }
 
 /// The mean over the spatial axes.
