@@ -15,7 +15,8 @@ namespace {
 
 class AttentionGatherer {
 public:
-  AttentionGatherer(ds::AttentionOp attention, SizeAnalysis &analysis) : attention(attention), analysis(analysis) {}
+  AttentionGatherer(ds::AttentionOp attention, bool computesRows, SizeAnalysis &analysis)
+      : attention(attention), computesRows(computesRows), analysis(analysis) {}
 
   std::pair<OpSet, Operation *> run() {
     last = attention;
@@ -25,13 +26,14 @@ public:
         last = transpose;
     region.insert(attention);
     region.insert(last);
-    takeRounding();
+    if (computesRows)
+      takeRounding();
     SmallVector<OpOperand *> inPlace;
     RowReader reader{attention,
                      {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()},
                      llvm::to_vector(attention->getOperands().drop_front(3))};
     for (OpOperand *operand : reader.operands)
-      if (!takeComputedRows(reader, *operand, region, last, analysis))
+      if (!computesRows || !takeComputedRows(reader, *operand, region, last, analysis))
         inPlace.push_back(operand);
     for (OpOperand *operand : inPlace) {
       bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
@@ -66,6 +68,7 @@ private:
   }
 
   ds::AttentionOp attention;
+  bool computesRows;
   SizeAnalysis &analysis;
   OpSet region;
   Operation *last = nullptr;
@@ -73,8 +76,8 @@ private:
 
 } // namespace
 
-std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, SizeAnalysis &analysis) {
-  return AttentionGatherer(attention, analysis).run();
+std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, bool computesRows, SizeAnalysis &analysis) {
+  return AttentionGatherer(attention, computesRows, analysis).run();
 }
 
 /// Whether the op computes elements of its first operand and of numbers, as codes are made of floats.

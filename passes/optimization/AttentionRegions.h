@@ -8,8 +8,10 @@
 namespace deepstride {
 
 /// Gathers the region of an attention, and its last op. Ops are moved or copied to where they can be wrapped; remarks
-/// say what stays outside.
-std::pair<OpSet, mlir::Operation *> attentionRegion(ds::AttentionOp attention, SizeAnalysis &analysis);
+/// say what stays outside. Without `computesRows` the attention stands alone, and only reads and stores through
+/// windows.
+std::pair<OpSet, mlir::Operation *> attentionRegion(ds::AttentionOp attention, bool computesRows,
+                                                    SizeAnalysis &analysis);
 
 /// The product whose result an operand of attention is, seen through what moves, turns, repeats or rounds heads, or
 /// appends them to those of earlier steps, and through what makes numbers of sums of integers. Null where something

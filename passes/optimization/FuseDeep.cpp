@@ -52,8 +52,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     }
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
-      if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) &&
-          !isa<ds::FusedOp>(op->getParentOp()))
+      bool isAnchor = isa<ds::AttentionOp, ds::AttentionGradientOp>(op) || (products && isa<ds::Anchor>(op));
+      if (isAnchor && !isa<ds::FusedOp>(op->getParentOp()))
         anchors.push_back(op);
     });
     for (Operation *anchor : anchors)
@@ -77,7 +77,9 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   }
 
   void wrapAttention(ds::AttentionOp attention) {
-    auto [region, last] = attentionRegion(attention, analysis);
+    auto [region, last] = attentionRegion(attention, /*computesRows=*/products, analysis);
+    if (!products)
+      return wrap(region, last);
     if (last == attention || isa<ds::TransposeOp>(last)) // else what is stored is rounded
       if (auto extremes = wholeExtremes(last->getResult(0)); !extremes.empty()) {
         Operation *end = takeRowExtremes(extremes, attention->getResult(0), region, analysis, partial);

@@ -38,10 +38,10 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     this takes longer than a launch. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
 
     Without `products`, as for `--fusion=generic`, products and attention stay alone, and only what reads windows in place
-    becomes regions.
+    becomes regions: so do attention and its derivative, whose heads are not moved then, either.
   }];
   let options = [Option<"products", "products", "bool", "true",
-                        "whether products, convolutions and attention take in what is around them">];
+                        "whether products, convolutions and attention take in what computes around them">];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 

@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-fuse-deep | FileCheck %s
 // RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-fuse-deep -o /dev/null
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep=products=false 2>/dev/null | FileCheck %s --check-prefix=ALONE
 
 // New rows are parts of one product; the kernel of the attention appends them to the cache, and shows it.
 // CHECK-LABEL: func.func @cache
@@ -10,6 +11,18 @@
 // CHECK: %[[A:.*]] = ds.attention %{{.*}}, %[[K]], %[[V]]
 // CHECK-NEXT: ds.yield %[[K]], %[[V]], %[[A]]
 // CHECK: return %[[Y]]#2, %[[Y]]#0, %[[Y]]#1
+// Attention that stands alone reads heads in place all the same; caches have kernels of their own.
+// ALONE-LABEL: func.func @cache
+// ALONE: %[[K:.*]] = ds.fused {
+// ALONE: ds.concat 2 %arg1
+// ALONE: %[[V:.*]] = ds.fused {
+// ALONE: ds.concat 2 %arg2
+// ALONE: ds.fused {
+// ALONE-NEXT: ds.slice %arg0 starts [0, 0, 0]
+// ALONE-NEXT: ds.reshape
+// ALONE-NEXT: %[[Q:.*]] = ds.transpose
+// ALONE-NEXT: %[[A:.*]] = ds.attention %[[Q]], %[[K]], %[[V]]
+// ALONE-NEXT: ds.yield %[[A]]
 func.func @cache(%x: tensor<?x1x24xf32> {ds.dims = ["b", 1, 24]}, %pk: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]},
                  %pv: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]})
     -> (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) attributes {ds.entry} {
@@ -40,6 +53,14 @@ func.func @cache(%x: tensor<?x1x24xf32> {ds.dims = ["b", 1, 24]}, %pk: tensor<?x
 // CHECK: %[[A:.*]] = ds.attention %[[Q]], %[[K]], %arg2
 // CHECK-NEXT: ds.yield %[[K]], %[[A]]
 // CHECK: return %[[Y]]#1, %[[Y]]#0
+// ALONE-LABEL: func.func @turned
+// ALONE: ds.rms_norm
+// ALONE: ds.fused {
+// ALONE-NEXT: ds.transpose
+// ALONE-NEXT: ds.rotary
+// ALONE-NEXT: ds.yield
+// ALONE: ds.rotary
+// ALONE-NEXT: ds.attention
 func.func @turned(%q: tensor<1x?x4x8xf32> {ds.dims = [1, "s", 4, 8]}, %k: tensor<1x2x?x8xf32> {ds.dims = [1, 2, "s", 8]},
                   %v: tensor<1x2x?x8xf32> {ds.dims = [1, 2, "s", 8]}, %t: tensor<?x8xf32> {ds.dims = ["s", 8]},
                   %g: tensor<8xf32> {ds.dims = [8]}) -> (tensor<1x4x?x8xf32>, tensor<1x2x?x8xf32>) attributes {ds.entry} {
