@@ -208,7 +208,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
         violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
       bool endsRows = ds::readsRows(&op) &&
                       llvm::all_of(llvm::make_range(std::next(op.getIterator()), body.without_terminator().end()),
-                                   [](Operation &behind) { return ds::extremesOf(&behind) != nullptr; });
+                                   [&](Operation &behind) { return ds::followsRows(&behind, &op); });
       if (isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) || (readsWindows && ds::readsWindows(&op)) ||
           endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);

@@ -99,10 +99,11 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
     bool isAlone =
         isScan || llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
     // What comes before is the rows that it reads.
-    auto *behind = llvm::find_if_not(llvm::reverse(k.ops()), ds::extremesOf).base();
-    bool isLast = ds::readsRows(op) && behind != k.ops().begin() && *std::prev(behind) == op;
+    bool readsRows = ds::readsRows(op) && llvm::all_of(op->getBlock()->without_terminator(), [&](Operation &other) {
+                       return !op->isBeforeInBlock(&other) || ds::followsRows(&other, op);
+                     });
     if (anchor ||
-        !(isa<ds::Anchor>(op) || isLast || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
+        !(isa<ds::Anchor>(op) || readsRows || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }

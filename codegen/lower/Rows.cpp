@@ -3,6 +3,7 @@
 #include "codegen/lower/Rows.h"
 
 #include "codegen/kernel/RowInput.h"
+#include "codegen/kernel/RowOutput.h"
 #include "codegen/kernel/Views.h"
 #include "dialects/ds/Reductions.h"
 
@@ -296,12 +297,6 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   return success();
 }
 
-/// Where the result of a kernel's anchor goes; what it reads may be another result.
-static View anchorView(KernelBuilder &k, Operation *anchor, ArrayRef<SizeExpr> shape) {
-  auto number = llvm::find(k.yielded(), anchor->getResult(0)) - k.yielded().begin();
-  return k.broadcastView(k.outputBuffer(static_cast<unsigned>(number)), shape, shape);
-}
-
 void emitSoftmaxRow(KernelBuilder &k, RowSpace &rows, ds::SoftmaxOp op, const View &input, const View &output,
                     ArrayRef<Value> row) {
   Type element = k.elementOf(op.getInput());
@@ -337,7 +332,8 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
     return success();
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, {static_cast<int64_t>(op.getAxis())});
-  View output = anchorView(k, op, shape);
+  auto number = llvm::find(k.yielded(), op.getResult()) - k.yielded().begin(); // what it reads may be another result
+  View output = k.broadcastView(k.outputBuffer(static_cast<unsigned>(number)), shape, shape);
   RowInput source(k, rows, op.getInput(), output);
   if (failed(source.verify()))
     return failure();
@@ -351,7 +347,7 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
 
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon), or without the mean.
 void emitNormRow(KernelBuilder &k, RowSpace &rows, Operation *norm, const View &input, const View &output,
-                 ArrayRef<Value> row, ArrayRef<Value> to) {
+                 ArrayRef<Value> row, ArrayRef<Value> to, RowOutput *behind) {
   auto layer = dyn_cast<ds::LayerNormOp>(norm);
   auto rms = dyn_cast<ds::RmsNormOp>(norm);
   Type element = k.elementOf(norm->getResult(0));
@@ -383,12 +379,19 @@ void emitNormRow(KernelBuilder &k, RowSpace &rows, Operation *norm, const View &
   Value root = math::SqrtOp::create(
       k.b, k.loc, arith::AddFOp::create(k.b, k.loc, variance, scalarConstant(k.b, k.loc, element, epsilon)));
   Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), root);
+  SmallVector<View> beside;
+  if (behind)
+    beside = behind->views();
+  for (const View &view : beside)
+    operands.push_back(&view);
   rows.map(
-      output, element, operands, row,
+      output, behind ? behind->element() : element, operands, row,
       [&](OpBuilder &b, ValueRange v) -> Value {
         Value normal = arith::MulFOp::create(b, k.loc, centre(b, v[0]), inverse);
-        Value scaled = arith::MulFOp::create(b, k.loc, normal, load(b, v[1]));
-        return hasBias ? arith::AddFOp::create(b, k.loc, scaled, load(b, v[2])).getResult() : scaled;
+        Value made = arith::MulFOp::create(b, k.loc, normal, load(b, v[1]));
+        if (hasBias)
+          made = arith::AddFOp::create(b, k.loc, made, load(b, v[2]));
+        return behind ? behind->apply(b, made, v.take_back(beside.size())) : made;
       },
       to);
 }
@@ -419,16 +422,18 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i)
     axes.push_back(i);
   RowSpace rows(k, shape, axes);
-  View output = anchorView(k, norm, shape);
-  RowInput input(k, rows, norm->getOperand(0), output);
-  if (failed(input.verify()))
+  RowOutput output(k, rows, norm);
+  RowInput input(k, rows, norm->getOperand(0), output.view());
+  if (failed(input.verify()) || failed(output.verify()))
     return failure();
+  if (output.isComputed() && input.isComputed() && !llvm::is_contained(k.yielded(), norm->getOperand(0)))
+    return norm->emitOpError("has no place for the rows that its kernel computes before it");
   if (!llvm::all_of(norm->getOperands().drop_front(), llvm::IsaPred<BlockArgument>))
     return norm->emitOpError("expects scale and bias in memory");
   rows.forEachRow([&](ArrayRef<Value> row) {
     input.emit(row);
-    emitNormRow(k, rows, norm, input.view(), output, row);
-    emitRowExtremes(k, norm->getResult(0), output, row);
+    emitNormRow(k, rows, norm, input.view(), output.view(), row, {}, output.isComputed() ? &output : nullptr);
+    emitRowExtremes(k, norm->getResult(0), output.view(), row);
   });
   k.setFlops(product(shape) * SizeExpr(8));
   return success();

@@ -6,6 +6,8 @@
 
 namespace deepstride {
 
+class RowOutput;
+
 class RowSpace {
 public:
   RowSpace(KernelBuilder &k, llvm::ArrayRef<SizeExpr> shape, llvm::ArrayRef<int64_t> reduced);
@@ -49,9 +51,9 @@ private:
 };
 
 /// Normalizes a row of ds.layer_norm or ds.rms_norm: the row of `input` over the space's shape becomes row `to` of
-/// `output` (empty: the same).
+/// `output` (empty: the same), or what `behind` makes of it does.
 void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const View &input, const View &output,
-                 llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
+                 llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {}, RowOutput *behind = nullptr);
 
 /// The softmax of a row: of the row of `input` over the space's shape, which may be that of `output`. In the types that
 /// keep it, `output` holds exponentials on the way.

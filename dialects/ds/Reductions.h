@@ -58,6 +58,12 @@ inline mlir::Value extremesOf(mlir::Operation *op) {
   return isInside() ? made : mlir::Value();
 }
 
+/// Whether the kernel of `rows`, which reads rows, may have the op behind it: extremes of what it gives, or elementwise
+/// ops that are applied to that.
+inline bool followsRows(mlir::Operation *op, mlir::Operation *rows) {
+  return extremesOf(op) || (isNorm(rows) && llvm::isa<PerElement>(op));
+}
+
 /// Whether the op of a region or a kernel shows a product's rows in parts, of which others take the extremes.
 inline bool showsParts(mlir::Operation *op) {
   return llvm::isa<ReshapeOp>(op) && !op->use_empty() && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) {

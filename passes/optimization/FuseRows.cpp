@@ -1,6 +1,6 @@
 // ds-fuse-rows: the elementwise ops before a norm or a softmax join its kernel, which computes a row while it is about
-// to read it, and so do the extremes of what a norm gives, row by row. Works per block on values of equal symbolic
-// sizes, on what no product has taken. Which loops that becomes is left to codegen.
+// to read it, and so do the elementwise ops behind a norm, or the extremes of what it gives, row by row. Works per
+// block on values of equal symbolic sizes, on what no product has taken. Which loops that becomes is left to codegen.
 //
 //   %1 = ds.binary add %x, %y                %1, %2 = ds.fused { %1 = ds.binary add %x, %y
 //   %2 = ds.layer_norm %1, %s axis 1    =>                       %2 = ds.layer_norm %1, %s axis 1 ; ds.yield %1, %2 }
@@ -45,7 +45,9 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     OpSet region;
     region.insert(anchor);
     takeInput(anchor, region);
-    Operation *last = takeExtremes(anchor, region);
+    Operation *last = takeOutput(anchor, region);
+    if (last == anchor)
+      last = takeExtremes(anchor, region);
     auto moved = dependentsOf(region, last);
     if (region.size() == 1 || !moved)
       return;
@@ -73,6 +75,26 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
       }
     if (dependentsOf(larger, anchor))
       region = std::move(larger);
+  }
+
+  /// Takes in what changes the rows that a norm gives, one op after the other; the last op of the region. What they
+  /// read else is in memory.
+  Operation *takeOutput(Operation *anchor, OpSet &region) {
+    Operation *last = anchor;
+    Operation *input = anchor->getOperand(0).getDefiningOp();
+    bool hasPlace = !input || !region.contains(input) || isRegionResult(input, region); // for rows computed before
+    if (!ds::isNorm(anchor) || !hasPlace || lengthOf(anchor).constant().value_or(leastLength) < leastLength)
+      return last;
+    while (last->hasOneUse() && region.size() < regionLimit) {
+      Operation *user = *last->user_begin();
+      bool readsOthers = llvm::any_of(user->getOperands(), [&](Value operand) {
+        Operation *op = operand.getDefiningOp();
+        return op && region.contains(op) && op != last;
+      });
+      if (!joins(user, anchor) || readsOthers || !takeBehind(region, user, last))
+        break;
+    }
+    return last;
   }
 
   /// Takes in the extremes of the rows that a norm gives; the last op of the region.

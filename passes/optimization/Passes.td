@@ -49,10 +49,12 @@ def FuseRows : Pass<"ds-fuse-rows", "::mlir::func::FuncOp"> {
   let summary = "compute what a norm or a softmax reads in its kernel";
   let description = [{
     The elementwise ops that make the operand of a `ds.layer_norm`, `ds.rms_norm` or `ds.softmax` over the last axis, as a
-    residual or a mask, join its region where they have the operand's sizes and rows are not known to be shorter than 16. The operand becomes another result of the
-    region if it is read elsewhere; what leads to it joins only if nothing else reads it. The kernel computes a row, and
-    reads it while it is in cache. So do the greatest and the least number of each row that a norm over the last axis
-    gives. Numerically a no-op, bit by bit. Reports: ops fused, regions.
+    residual or a mask, join its region where they have the operand's sizes and rows are not known to be shorter than 16.
+    The operand becomes another result of the region if it is read elsewhere; what leads to it joins only if nothing else
+    reads it. The kernel computes a row, and reads it while it is in cache. Elementwise ops that alone read what a norm
+    gives, one after the other, join as well, as a sum with a residual: they are applied before that is stored, unless the
+    operand is computed and has no place. So do the greatest and the least number of each row that a norm over the last
+    axis gives. Numerically a no-op, bit by bit. Reports: ops fused, regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

@@ -13,13 +13,15 @@ from kit import case, compile_model, expect, onnx_runtime, processors, run_packa
 from programs import SEED
 
 # Launches a layer, by default and with products and attention alone; cross-attention takes three more, and two where it
-# computes its keys and values.
+# computes its keys and values. The two norms behind the blocks of Gemma 2 are kernels, as the next ones join products.
 LAUNCHES = {
     "bert": (lambda n: generate.bert(layers=n, hidden=64, heads=4, vocabulary=50, positions=64), 5, 10),
     "gpt2": (lambda n: generate.gpt2_step(layers=n, hidden=96, heads=3, vocabulary=100), 5, 12),
     "llama": (layers.llama, 5, 15),
     "llama, many tokens": (functools.partial(layers.llama, tokens="tokens"), 5, 15),
     "qwen3": (functools.partial(layers.llama, normed=True), 5, 17),
+    "olmo 2": (functools.partial(layers.llama, normed=True, norms=["behind"]), 5, 17),
+    "gemma 2": (functools.partial(layers.llama, norms=["before", "behind"]), 7, 17),
     "vit": (layers.vit, 5, 10),
     "whisper": (layers.whisper, 8, 16),
     "whisper, first step": (functools.partial(layers.whisper, first=True), 9, 18),
@@ -90,6 +92,7 @@ def llama_steps(folder):
     compare(folder, functools.partial(layers.llama, layers=1, heads=6, groups=2, width=32, inner=50, normed=True), 2, SIZES[1:])
     compare(folder, functools.partial(layers.llama, layers=1, heads=3, groups=1, width=6, inner=10, tokens="tokens"), 3,
             [dict(SIZES[1], tokens=3), dict(SIZES[2], tokens=21)], steps=2)
+    compare(folder, functools.partial(layers.llama, norms=["before", "behind"]), 9, SIZES[1:2])
 
 
 @case(seconds=14)

@@ -14,6 +14,8 @@ from programs import SEED
 OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside codes": ["--precision=f16", "--quantize=int8"],
            "bytes": ["--quantize=int8", "--activations=int8"], "int4": ["--quantize=int4,group=32"],
            "int4 beside bf16": ["--quantize=int4,group=32", "--precision=bf16"]}
+# Launches where rows are rounded before they are multiplied: a norm's sum with the residual is in memory before that.
+ROUNDED = {"olmo 2": 7}
 # What 4, 8 and 11 bits of rows and weights come to in two layers whose result is normalized, several times as much as was seen.
 TOLERANCES = {"bf16": 0.05, "f16": 0.005, "bytes": 0.2}
 
@@ -24,7 +26,7 @@ def launches_of_rounded_layers(folder):
         for name, (make, expected, _) in LAUNCHES.items():
             # An encoder's result becomes codes once for all layers, and in the kernel of its product where one reads it.
             # Of the last of four layers, all weights may be stored in finer steps.
-            found = launches(folder, make, arguments, fewest=4)
+            found, expected = launches(folder, make, arguments, fewest=4), expected if option == "int4" else ROUNDED.get(name, expected)
             expect(found == expected, f"{name} {option}: a layer takes {found} launches, expected {expected}")
 
 
@@ -69,8 +71,9 @@ STORED = {"f16": (TensorProto.FLOAT16, np.float16, 0.03), "bf16": (TensorProto.B
 
 
 # Of more than the 4 KiB of a parameter that stay in the program, as the f32 ones of LAUNCHES are.
-WIDER = {"llama": functools.partial(layers.llama, hidden=96, width=32), "qwen3": functools.partial(layers.llama, hidden=96, width=32, normed=True),
-         "llama, many tokens": functools.partial(layers.llama, hidden=96, width=32, tokens="tokens")}
+WIDER = {name: functools.partial(layers.llama, hidden=96, width=32, **options)
+         for name, options in {"llama": {}, "qwen3": {"normed": True}, "llama, many tokens": {"tokens": "tokens"},
+                               "olmo 2": {"normed": True, "norms": ["behind"]}, "gemma 2": {"norms": ["before", "behind"]}}.items()}
 
 
 @case(seconds=12)

@@ -111,14 +111,17 @@ class Layers(Graph):
         return self.model(self.inputs, self.outputs)
 
 
-def llama(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, normed=False, seed=0):
-    """With grouped queries, rotary embeddings and a gated feed-forward; `normed`: queries and keys are, as in Qwen 3."""
+def llama(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, normed=False, norms=("before",), seed=0):
+    """With grouped queries, rotary embeddings and a gated feed-forward; `normed`: queries and keys are, as in Qwen 3. `norms`
+    of what a block reads and gives: OLMo 2 has those behind, Gemma 2 both."""
     g = Layers(hidden, seed)
     x = g.input("hidden", "batch", tokens, hidden)
     tables = g.tables(g.input("positions", "batch", tokens, kind=TensorProto.INT64), width)
     for layer in range(layers):
         name = f"layers.{layer}"
-        y = g.rms_norm(x, f"{name}.norm")
+        before = lambda value, label: g.rms_norm(value, f"{name}.{label}") if "before" in norms else value
+        behind = lambda value, label: g.rms_norm(value, f"{name}.{label}") if "behind" in norms else value
+        y = before(x, "norm")
         q, k, v = (g.heads(g.linear(y, f"{name}.{part}", count * width, bias=False), count, width)
                    for part, count in (("q", heads), ("k", groups), ("v", groups)))
         if normed:
@@ -126,10 +129,10 @@ def llama(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, 
         q, k, v = g.rotary(g.turned(q), tables, width), g.rotary(g.turned(k), tables, width), g.turned(v)
         k, v = g.cached(k, f"{layer}.key", groups, width), g.cached(v, f"{layer}.value", groups, width)
         context = g.attention(q, k, v, heads, groups, width)
-        x = g.op("Add", x, g.linear(context, f"{name}.o", hidden, heads * width, bias=False))
-        y = g.rms_norm(x, f"{name}.norm2")
+        x = g.op("Add", x, behind(g.linear(context, f"{name}.o", hidden, heads * width, bias=False), "norm3"))
+        y = before(x, "norm2")
         gated = g.op("Mul", g.silu(g.linear(y, f"{name}.gate", inner, bias=False)), g.linear(y, f"{name}.up", inner, bias=False))
-        x = g.op("Add", x, g.linear(gated, f"{name}.down", hidden, inner, bias=False))
+        x = g.op("Add", x, behind(g.linear(gated, f"{name}.down", hidden, inner, bias=False), "norm4"))
     return g.finish(g.rms_norm(x, "norm"), tokens)
 
 

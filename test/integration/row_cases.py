@@ -1,4 +1,6 @@
 """Norms and softmaxes that compute their rows in their own kernel, against NumPy, and bit by bit against --fusion=none."""
+import re
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -103,3 +105,63 @@ def scales_beside_rows(folder):
             expect(len({result.tobytes() for result in results}) == 1, f"{what}: other bits than without fusion")
             # sums of 128 numbers in f32
             expect(np.allclose(results[0], right, rtol=2e-5, atol=2e-5), f"{what}: {np.abs(results[0] - right).max()} off")
+
+
+@case(seconds=12)
+def rows_are_changed(folder):
+    """What follows a norm: residuals that lie where the result may, masks by row, column and number, ops of one operand,
+    another type; rows that no vector divides, one row, none."""
+    random = np.random.default_rng([SEED, 71])
+    node = helper.make_node
+    rowwise = {"Tanh": np.tanh, "Abs": np.abs, "Neg": np.negative}
+    both = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Max": np.maximum}
+    beside = {"y": ["a", "b", None], "row": ["b", 1], "column": [None], "number": []}
+    for number in range(6):
+        length, isRoot, code = int(random.choice([16, 23, 64, 200])), random.random() < 0.5, [TensorProto.FLOAT, TensorProto.DOUBLE][number % 3 == 2]
+        dtype = helper.tensor_dtype_to_np_dtype(code)
+        value = lambda name, shape: helper.make_tensor_value_info(name, code, [length if d is None else d for d in shape])
+        scale, bias = (random.standard_normal(length).astype(dtype) for _ in range(2))
+        constants = [numpy_helper.from_array(scale, "scale"), numpy_helper.from_array(bias, "bias")]
+        # x and y are read before, so that a kernel may write over what they became.
+        nodes = [node("Exp", ["x"], ["input"]), node("Tanh", ["y"], ["residual"]),
+                 node("RMSNormalization", ["input", "scale"], ["v0"], axis=-1) if isRoot else
+                 node("LayerNormalization", ["input", "scale", "bias"], ["v0"], axis=-1)]
+        steps = []
+        for step in range(int(random.integers(1, 5))):
+            if random.random() < 0.4:
+                name = str(random.choice(list(rowwise)))
+                nodes.append(node(name, [f"v{step}"], [f"v{step + 1}"]))
+                steps.append(lambda v, feed, f=rowwise[name]: f(v))
+            else:
+                name, other, isLeft = str(random.choice(list(both))), str(random.choice(["residual", "row", "column", "number", "input"])), random.random() < 0.5
+                nodes.append(node(name, [f"v{step}", other] if isLeft else [other, f"v{step}"], [f"v{step + 1}"]))
+                steps.append(lambda v, feed, f=both[name], o=other, left=isLeft: f(v, feed[o]) if left else f(feed[o], v))
+        last = f"v{len(steps)}"
+        result, kind = last, code
+        if number % 2:
+            result, kind = "cast", TensorProto.FLOAT16
+            nodes.append(node("Cast", [last], ["cast"], to=kind))
+        graph = helper.make_graph(nodes, "rows", [value("x", ["a", "b", None])] + [value(name, shape) for name, shape in beside.items()],
+                                  [helper.make_tensor_value_info(result, kind, None)], constants)
+        path = folder / f"{number}.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), str(path))
+        packages = {fusion: folder / f"{number}-{fusion}.dsp" for fusion in ("specialized", "generic", "none")}
+        report = {fusion: tool("ds-opt", path, "-o", package, f"--fusion={fusion}", "--report").out for fusion, package in packages.items()}
+        launches = {fusion: int(re.search(r"(\d+) launches", text).group(1)) for fusion, text in report.items()}
+        expect(launches["specialized"] < launches["none"], f"{number} (DS_SEED={SEED}): {launches} launches")
+        for a, b in ((1, 1), (3, 5), (2, 41), (0, 4)):
+            sizes = {"a": a, "b": b, None: length}
+            feed = {name: random.standard_normal([sizes.get(d, d) for d in shape]).astype(dtype) for name, shape in [("x", beside["y"]), *beside.items()]}
+            wide = {name: array.astype(np.float64) for name, array in feed.items()}
+            wide |= {"input": np.exp(wide["x"]), "residual": np.tanh(wide["y"])}
+            right = rms_norm(wide["input"], scale) if isRoot else layer_norm(wide["input"], scale, bias)
+            for step in steps:
+                right = step(right, wide)
+            found = {fusion: run_package(package, feed, folder)[result] for fusion, package in packages.items()}
+            what = f"{number}, {a} by {b} rows of {length} {np.dtype(dtype).name} (DS_SEED={SEED})"
+            expect(len({array.tobytes() for array in found.values()}) == 1, f"{what}: other bits than without fusion")
+            # a norm of few nearly equal elements is as exact as their differences are: hence the second term
+            bound = 1e-3 if number % 2 else 2e-4 if dtype == np.float32 else 1e-11
+            array = found["specialized"].astype(np.float64)
+            close = np.abs(array - right) <= bound * (1 + np.abs(right))
+            expect(array.shape == right.shape and close.all(), f"{what}: {array[~close]} for {right[~close]}")

@@ -91,11 +91,11 @@ func.func @reduction_and_function(%x: tensor<2x2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// Rows are what a norm's kernel ends with.
-func.func @between(%x: tensor<4x16xf32>, %s: tensor<16xf32>) -> tensor<4x16xf32> {
+// Rows are what a softmax's kernel ends with.
+func.func @between(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.rms_norm' violates the contract of phase 'optimization': fused regions hold elementwise ops}}
-    %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+    // expected-error @+1 {{'ds.softmax' violates the contract of phase 'optimization': fused regions hold elementwise ops}}
+    %1 = ds.softmax %x axis 1 log false : (tensor<4x16xf32>) -> tensor<4x16xf32>
     %2 = ds.unary exp %1 : (tensor<4x16xf32>) -> tensor<4x16xf32>
     ds.yield %2 : tensor<4x16xf32>
   } : tensor<4x16xf32>

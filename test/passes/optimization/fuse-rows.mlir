@@ -103,3 +103,85 @@ func.func @short(%x: tensor<?x15xf32> {ds.dims = ["n", 15]}) -> tensor<?x15xf32>
   %2 = ds.softmax %1 axis 1 log false : (tensor<?x15xf32>) -> tensor<?x15xf32>
   return %2 : tensor<?x15xf32>
 }
+
+// -----
+
+// What changes a norm's rows joins it, one op after the other, up to another type; a mask by row is repeated.
+// CHECK-LABEL: func.func @behind
+// CHECK-NEXT: %[[R:.*]] = ds.fused
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm %arg0, %arg2
+// CHECK-NEXT: %[[A:.*]] = ds.binary add %arg1, %[[N]]
+// CHECK-NEXT: %[[M:.*]] = ds.binary mul %[[A]], %arg3
+// CHECK-NEXT: %[[C:.*]] = ds.cast %[[M]] to bf16
+// CHECK-NEXT: ds.yield %[[C]]
+// CHECK: return %[[R]]
+func.func @behind(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf32> {ds.dims = ["n", 16]},
+                  %s: tensor<16xf32> {ds.dims = [16]}, %c: tensor<?x1xf32> {ds.dims = ["n", 1]}) -> tensor<?x16xbf16> attributes {ds.entry} {
+  %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
+  %2 = ds.binary add %y, %1 : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %3 = ds.binary mul %2, %c : (tensor<?x16xf32>, tensor<?x1xf32>) -> tensor<?x16xf32>
+  %4 = ds.cast %3 to bf16 : (tensor<?x16xf32>) -> tensor<?x16xbf16>
+  return %4 : tensor<?x16xbf16>
+}
+
+// -----
+
+// A sum that is stored for another reader leaves room behind the norm; one that stands in the norm's result does not.
+// CHECK-LABEL: func.func @places
+// CHECK-NEXT: %[[R:.*]]:2 = ds.fused
+// CHECK-NEXT: %[[A:.*]] = ds.binary add %arg0, %arg1
+// CHECK-NEXT: %[[N:.*]] = ds.layer_norm %[[A]], %arg2
+// CHECK-NEXT: %[[G:.*]] = ds.gelu erf %[[N]]
+// CHECK-NEXT: ds.yield %[[A]], %[[G]]
+// CHECK: %[[Q:.*]] = ds.fused
+// CHECK-NEXT: ds.binary mul
+// CHECK-NEXT: ds.layer_norm
+// CHECK-NEXT: ds.yield
+// CHECK: %[[H:.*]] = ds.gelu erf %[[Q]]
+// CHECK: return %[[R]]#0, %[[R]]#1, %[[H]]
+func.func @places(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf32> {ds.dims = ["n", 16]},
+                  %s: tensor<16xf32> {ds.dims = [16]}) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) attributes {ds.entry} {
+  %1 = ds.binary add %x, %y : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %2 = ds.layer_norm %1, %s axis 1 epsilon 1.0e-5 : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
+  %3 = ds.gelu erf %2 : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  %4 = ds.binary mul %x, %y : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %5 = ds.layer_norm %4, %s axis 1 epsilon 1.0e-5 : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
+  %6 = ds.gelu erf %5 : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %1, %3, %6 : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+}
+
+// -----
+
+// Stay outside: what is read twice, what repeats rows, what reads the sum that the kernel computes before the norm, and
+// what follows a softmax or short rows.
+// CHECK-LABEL: func.func @not_behind
+// CHECK: %[[N:.*]] = ds.layer_norm %arg0
+// CHECK-NEXT: ds.binary mul %[[N]], %[[N]]
+// CHECK-NEXT: ds.unary exp %[[N]]
+// CHECK-NEXT: %[[R:.*]] = ds.rms_norm %arg0
+// CHECK-NEXT: ds.binary add %[[R]], %arg2
+// CHECK-NEXT: %[[F:.*]]:2 = ds.fused
+// CHECK: ds.yield
+// CHECK: ds.binary add %[[F]]#1, %[[F]]#0
+// CHECK-NEXT: %[[P:.*]] = ds.softmax
+// CHECK-NEXT: ds.unary exp %[[P]]
+// CHECK-NEXT: %[[S:.*]] = ds.rms_norm %arg3
+// CHECK-NEXT: ds.unary exp %[[S]]
+func.func @not_behind(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf32> {ds.dims = [16]},
+                      %z: tensor<3x4x16xf32> {ds.dims = [3, 4, 16]}, %t: tensor<4x8xf32> {ds.dims = [4, 8]},
+                      %u: tensor<8xf32> {ds.dims = [8]})
+    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<3x4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x8xf32>) attributes {ds.entry} {
+  %1 = ds.layer_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %2 = ds.binary mul %1, %1 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  %3 = ds.unary exp %1 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %4 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %5 = ds.binary add %4, %z : (tensor<4x16xf32>, tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+  %6 = ds.binary add %x, %s : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %7 = ds.rms_norm %6, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %8 = ds.binary add %7, %6 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  %9 = ds.softmax %x axis 1 log false : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %10 = ds.unary exp %9 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %11 = ds.rms_norm %t, %u axis 1 epsilon 1.0e-5 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %12 = ds.unary exp %11 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %2, %3, %5, %8, %10, %12 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<3x4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x8xf32>
+}
