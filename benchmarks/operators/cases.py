@@ -78,6 +78,7 @@ def elementwise():
     yield case("Clip", x, np.float32(-1), np.float32(1), constants=(1, 2))
     for kind, number in (("f16", 10), ("i32", 6), ("bool", 9), ("f64", 11)):
         yield case(f"Cast {kind}", x, to=number)
+    yield case("BitCast", x, to=6, opset=26)
     yield case("CastLike", x, normal(1).astype(np.float16))
     yield case("Dropout", x)
 
@@ -135,6 +136,7 @@ def movement():
     yield case("GatherND elements", x, integers(0, SIDE, SIDE, 64, 2))
     yield case("ScatterElements", x, integers(0, SIDE, SIDE, 128), normal(SIDE, 128), axis=1)
     yield case("ScatterElements add", x, integers(0, SIDE, SIDE, 128), normal(SIDE, 128), axis=1, reduction="add")
+    yield case("Scatter", x, integers(0, SIDE, SIDE, 128), normal(SIDE, 128), axis=1, opset=10)
     yield case("ScatterND rows", x, RANDOM.permutation(SIDE)[:128, None], normal(128, SIDE))
     for mode in ("constant", "reflect", "edge", "wrap"):
         yield case(f"Pad {mode}", x, sizes(3, 5, 7, 9), constants=(1,), mode=mode)
