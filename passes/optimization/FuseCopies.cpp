@@ -4,8 +4,8 @@
 //   %1 = ds.transpose %x [1, 0] ; %2 = ds.slice %1 ...
 // becomes
 //   %2 = ds.fused { %1 = ds.transpose %x [1, 0] ; %2 = ds.slice %1 ... ; ds.yield %2 }
-#include "passes/Report.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/RegionPass.h"
 #include "passes/optimization/WindowChains.h"
 
 namespace deepstride {
@@ -18,15 +18,8 @@ using namespace deepstride;
 
 namespace {
 
-struct FuseCopies : deepstride::impl::FuseCopiesBase<FuseCopies>, PassReport {
-  void runOnOperation() override {
-    count("ops fused", 0);
-    if (!getOperation()->hasAttr(ds::entryAttr))
-      return;
-    auto result = SizeAnalysis::run(getOperation());
-    if (failed(result))
-      return signalPassFailure();
-    analysis = std::move(*result);
+struct FuseCopies : RegionPass<deepstride::impl::FuseCopiesBase<FuseCopies>> {
+  void fuseAll() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<ds::TransposeOp, ds::SliceOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
@@ -42,15 +35,8 @@ struct FuseCopies : deepstride::impl::FuseCopiesBase<FuseCopies>, PassReport {
     region.insert(op);
     OpOperand &source = op->getOpOperand(0);
     takeIn(windowChain(source, analysis, /*keepsRows=*/false), source, region, analysis);
-    auto moved = region.size() > 1 ? dependentsOf(region, op) : std::nullopt;
-    if (!moved)
-      return;
-    wrapRegion(region, op, *moved, analysis);
-    count("ops fused", static_cast<int64_t>(region.size()) - 1);
-    count("regions");
+    wrap(region, op);
   }
-
-  SizeAnalysis analysis;
 };
 
 } // namespace

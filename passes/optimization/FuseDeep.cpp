@@ -8,10 +8,10 @@
 //   %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r
 // becomes
 //   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
-#include "passes/Report.h"
 #include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Extremes.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/RegionPass.h"
 #include "passes/optimization/RowSteps.h"
 #include "passes/optimization/SoftmaxRegions.h"
 #include "passes/optimization/WindowChains.h"
@@ -33,17 +33,13 @@ namespace {
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
-  using Base::Base;
-  void runOnOperation() override {
-    count("ops fused", 0);
-    if (!getOperation()->hasAttr(ds::entryAttr))
-      return;
-    eraseUnused(); // as merging leaves of what it has joined: it would count as a reader
-    auto result = SizeAnalysis::run(getOperation());
-    if (failed(result))
-      return signalPassFailure();
-    analysis = std::move(*result);
+struct FuseDeep : RegionPass<deepstride::impl::FuseDeepBase<FuseDeep>> {
+  using RegionPass::RegionPass;
+
+  // What merging leaves of what it has joined would count as a reader.
+  void prepare() override { eraseUnused(); }
+
+  void fuseAll() override {
     sliceGathers(getOperation(), analysis);
     findProjections();
     if (products) {
@@ -166,15 +162,6 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
           takeIn(windowChain(operand, analysis, /*keepsRows=*/isa<ds::RotaryOp>(op)), operand, region, analysis);
       wrap(region, op);
     }
-  }
-
-  void wrap(const OpSet &region, Operation *last) {
-    auto moved = region.size() > 1 ? dependentsOf(region, last) : std::nullopt;
-    if (!moved)
-      return;
-    wrapRegion(region, last, *moved, analysis);
-    count("ops fused", static_cast<int64_t>(region.size()) - 1);
-    count("regions");
   }
 
   void fuse(Operation *anchor) {
@@ -446,7 +433,6 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
 
   std::optional<StringRef> mismatch(Operation *op, Operation *anchor) { return tileMismatch(op, anchor, analysis); }
 
-  SizeAnalysis analysis;
   llvm::DenseMap<Operation *, Operation *> attentions; // by the products that are their projections
   llvm::SmallPtrSet<Operation *, 16> partial;          // what reduces the extremes of rows
 };

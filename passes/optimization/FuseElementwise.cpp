@@ -5,8 +5,8 @@
 //   %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1
 // becomes
 //   %2 = ds.fused { %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1 ; ds.yield %2 }
-#include "passes/Report.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/RegionPass.h"
 #include "passes/optimization/WindowChains.h"
 
 namespace deepstride {
@@ -27,17 +27,11 @@ bool isCheapRead(Operation *op) {
   return false;
 }
 
-struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>, PassReport {
+struct FuseElementwise : RegionPass<deepstride::impl::FuseElementwiseBase<FuseElementwise>> {
   // Tensors that one loop reads and writes where it has several results: prefetchers follow no more.
   static constexpr size_t streamLimit = 16;
-  void runOnOperation() override {
-    count("ops fused", 0);
-    if (!getOperation()->hasAttr(ds::entryAttr))
-      return;
-    auto result = SizeAnalysis::run(getOperation());
-    if (failed(result))
-      return signalPassFailure();
-    analysis = std::move(*result);
+
+  void fuseAll() override {
     getOperation().walk([&](Block *block) {
       if (!isa<ds::FusedOp>(block->getParentOp()))
         fuse(*block);
@@ -68,7 +62,7 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
       takeSlices(region, last);
       done.insert(region.begin(), region.end());
       if (region.size() > 1)
-        wrap(last, region);
+        wrapAll(last, region);
     }
   }
 
@@ -122,14 +116,13 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
       }
   }
 
-  void wrap(Operation *root, OpSet &region) {
+  void wrapAll(Operation *root, OpSet &region) {
     // Beyond the limit there is one result and nothing to move.
     wrapRegion(region, root, dependentsOf(region, root).value_or(SmallVector<Operation *>()), analysis);
     count("ops fused", static_cast<int64_t>(region.size()));
     count("regions");
   }
 
-  SizeAnalysis analysis;
   llvm::SmallPtrSet<Operation *, 32> done; // of the block
 };
 

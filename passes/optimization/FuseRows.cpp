@@ -6,9 +6,8 @@
 //   %2 = ds.layer_norm %1, %s axis 1    =>                       %2 = ds.layer_norm %1, %s axis 1 ; ds.yield %1, %2 }
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/Reductions.h"
-#include "passes/Report.h"
 #include "passes/optimization/Passes.h"
-#include "passes/optimization/Regions.h"
+#include "passes/optimization/RegionPass.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_FUSEROWS
@@ -20,18 +19,11 @@ using namespace deepstride;
 
 namespace {
 
-struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
+struct FuseRows : RegionPass<deepstride::impl::FuseRowsBase<FuseRows>> {
   // Elements of a row: a loop of elementwise ops alone fills its vectors from several shorter ones.
   static constexpr int64_t leastLength = 16;
 
-  void runOnOperation() override {
-    count("ops fused", 0);
-    if (!getOperation()->hasAttr(ds::entryAttr))
-      return;
-    auto result = SizeAnalysis::run(getOperation());
-    if (failed(result))
-      return signalPassFailure();
-    analysis = std::move(*result);
+  void fuseAll() override {
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
       if (ds::readsRows(op) && !isa<ds::FusedOp>(op->getParentOp()) && !op->use_empty())
@@ -48,12 +40,7 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     Operation *last = takeOutput(anchor, region);
     if (last == anchor)
       last = takeExtremes(anchor, region);
-    auto moved = dependentsOf(region, last);
-    if (region.size() == 1 || !moved)
-      return;
-    wrapRegion(region, last, *moved, analysis);
-    count("ops fused", static_cast<int64_t>(region.size()) - 1);
-    count("regions");
+    wrap(region, last);
   }
 
   /// Takes in what computes the rows that the anchor reads.
@@ -130,8 +117,6 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     return op && op->getBlock() == anchor->getBlock() && isFusablePointwise(op) &&
            analysis.facts(op->getResult(0)).sizes == analysis.facts(anchor->getOperand(0)).sizes;
   }
-
-  SizeAnalysis analysis;
 };
 
 } // namespace
