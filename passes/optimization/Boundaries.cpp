@@ -172,6 +172,26 @@ static std::string reasonOfReduction(const Boundary &b, const SizeAnalysis &anal
   return "something between them needs it";
 }
 
+/// Of an elementwise op that could have followed a norm.
+static std::string reasonOfNormed(const Boundary &b, const SizeAnalysis &analysis) {
+  Operation *norm = b.from.anchor();
+  const SizeVector &rows = analysis.facts(norm->getOperand(0)).sizes,
+                   &sizes = analysis.facts(b.reader->getResult(0)).sizes;
+  if (b.readers > 1)
+    return "read by " + std::to_string(b.readers) + " regions";
+  if (!isFusablePointwise(b.reader))
+    return nameOf(b.reader) + " has a kernel of its own";
+  if (sizes != rows)
+    return "sizes differ: " + brief(rows) + " and " + brief(sizes);
+  if (auto length = rows.empty() ? std::nullopt : rows.back().constant(); length && *length < 16)
+    return "rows are shorter than 16: elementwise loops run through several at once";
+  if (Operation *around = b.to.anchor())
+    return "it is in the region of " + nameOf(around);
+  if (llvm::is_contained(b.from.body, norm->getOperand(0).getDefiningOp()))
+    return "the rows that " + nameOf(norm) + " reads are computed where its result goes";
+  return "something between them needs it";
+}
+
 /// Of an elementwise op that could have followed.
 static std::string reasonOfElement(const Boundary &b, const SizeAnalysis &analysis) {
   Operation *before = b.from.anchor(), *around = b.to.anchor();
@@ -191,6 +211,8 @@ static std::string reasonOfElement(const Boundary &b, const SizeAnalysis &analys
   }
   if (isAttention(before))
     return "only transposes and casts follow " + nameOf(before) + " in its kernel";
+  if (ds::isNorm(before))
+    return reasonOfNormed(b, analysis);
   if (before)
     return "nothing follows " + nameOf(before) + " in its kernel";
   if (!isFusablePointwise(b.producer))

@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-diagnostics | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-numerics -o /dev/null
+// RUN: ds-opt %s --split-input-file --ds-fuse-rows --ds-report-fusion 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // A residual that is read elsewhere is another result.
 // CHECK-LABEL: func.func @doc
@@ -139,6 +140,7 @@ func.func @behind(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf3
 // CHECK-NEXT: ds.yield
 // CHECK: %[[H:.*]] = ds.gelu erf %[[Q]]
 // CHECK: return %[[R]]#0, %[[R]]#1, %[[H]]
+// REMARK: in memory before 'ds.gelu' reads it: the rows that 'ds.layer_norm' reads are computed where its result goes
 func.func @places(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf32> {ds.dims = ["n", 16]},
                   %s: tensor<16xf32> {ds.dims = [16]}) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) attributes {ds.entry} {
   %1 = ds.binary add %x, %y : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
@@ -167,6 +169,10 @@ func.func @places(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf3
 // CHECK-NEXT: ds.unary exp %[[P]]
 // CHECK-NEXT: %[[S:.*]] = ds.rms_norm %arg3
 // CHECK-NEXT: ds.unary exp %[[S]]
+// REMARK: in memory before 'ds.binary' reads it: read by 2 regions
+// REMARK: in memory before 'ds.binary' reads it: sizes differ: {{.4, 16. and .3, 4, 16.}}
+// REMARK: in memory before 'ds.unary' reads it: nothing follows 'ds.softmax' in its kernel
+// REMARK: in memory before 'ds.unary' reads it: rows are shorter than 16
 func.func @not_behind(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf32> {ds.dims = [16]},
                       %z: tensor<3x4x16xf32> {ds.dims = [3, 4, 16]}, %t: tensor<4x8xf32> {ds.dims = [4, 8]},
                       %u: tensor<8xf32> {ds.dims = [8]})
