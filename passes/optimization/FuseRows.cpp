@@ -8,6 +8,7 @@
 #include "dialects/ds/Reductions.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/RegionPass.h"
+#include "passes/optimization/WindowChains.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_FUSEROWS
@@ -65,7 +66,7 @@ struct FuseRows : RegionPass<deepstride::impl::FuseRowsBase<FuseRows>> {
   }
 
   /// Takes in what changes the rows that a norm gives, one op after the other; the last op of the region. What they
-  /// read else is in memory.
+  /// read else is in memory. What shares a loop with other elementwise ops is left to that.
   Operation *takeOutput(Operation *anchor, OpSet &region) {
     Operation *last = anchor;
     Operation *input = anchor->getOperand(0).getDefiningOp();
@@ -78,10 +79,22 @@ struct FuseRows : RegionPass<deepstride::impl::FuseRowsBase<FuseRows>> {
         Operation *op = operand.getDefiningOp();
         return op && region.contains(op) && op != last;
       });
-      if (!joins(user, anchor) || readsOthers || !takeBehind(region, user, last))
+      if (!joins(user, anchor) || readsOthers || sharesLoop(user, last, anchor) || !takeBehind(region, user, last))
         break;
     }
     return last;
+  }
+
+  /// Whether elementwise ops would lose the loop that an op behind a norm has in common with them: one that computes
+  /// what it reads beside `changed`, or several that read its result; or one that stores it in a larger tensor, too.
+  bool sharesLoop(Operation *op, Operation *changed, Operation *anchor) {
+    auto isFree = [&](Operation *other) { return joins(other, anchor) && !isa<ds::ConstantOp>(other); };
+    bool computes = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() != changed && isFree(operand.getDefiningOp());
+    });
+    llvm::SmallPtrSet<Operation *, 4> readers(op->user_begin(), op->user_end());
+    bool isInserted = llvm::any_of(op->getUses(), [](OpOperand &use) { return !insertionOf(use).empty(); });
+    return computes || isInserted || llvm::count_if(readers, isFree) > 1;
   }
 
   /// Takes in the extremes of the rows that a norm gives; the last op of the region.

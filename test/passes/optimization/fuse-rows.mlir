@@ -191,3 +191,39 @@ func.func @not_behind(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf3
   %12 = ds.unary exp %11 : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %2, %3, %5, %8, %10, %12 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<3x4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// What a norm is followed by stays in the loop of the elementwise ops around it: of one that computes what it reads else,
+// and of two that read its result. One reader is no loss.
+// CHECK-LABEL: func.func @shared_loops
+// CHECK: %[[N:.*]] = ds.rms_norm %arg0
+// CHECK-NEXT: ds.fused
+// CHECK-NEXT: %[[Z:.*]] = ds.unary tanh %arg1
+// CHECK-NEXT: ds.binary add %[[N]], %[[Z]]
+// CHECK-NEXT: ds.softmax
+// CHECK-NEXT: ds.yield
+// CHECK: %[[L:.*]] = ds.layer_norm %arg0
+// CHECK-NEXT: %[[A:.*]] = ds.unary abs %[[L]]
+// CHECK-NEXT: ds.unary exp %[[A]]
+// CHECK-NEXT: ds.unary sin %[[A]]
+// CHECK-NEXT: ds.fused
+// CHECK-NEXT: ds.layer_norm
+// CHECK-NEXT: ds.unary neg
+// CHECK-NEXT: ds.unary cos
+// CHECK-NEXT: ds.yield
+func.func @shared_loops(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %y: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf32> {ds.dims = [16]})
+    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) attributes {ds.entry} {
+  %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %2 = ds.unary tanh %y : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %3 = ds.binary add %1, %2 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  %4 = ds.softmax %3 axis 1 log false : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %5 = ds.layer_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %6 = ds.unary abs %5 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %7 = ds.unary exp %6 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %8 = ds.unary sin %6 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %9 = ds.layer_norm %y, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %10 = ds.unary neg %9 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %11 = ds.unary cos %10 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %4, %7, %8, %11 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+}
