@@ -116,14 +116,15 @@ def rows_are_changed(folder):
     rowwise = {"Tanh": np.tanh, "Abs": np.abs, "Neg": np.negative}
     both = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Max": np.maximum}
     beside = {"y": ["a", "b", None], "row": ["b", 1], "column": [None], "number": []}
-    for number in range(6):
+    for number in range(8):
+        isComputed = number > 4
         length, isRoot, code = int(random.choice([16, 23, 64, 200])), random.random() < 0.5, [TensorProto.FLOAT, TensorProto.DOUBLE][number % 3 == 2]
         dtype = helper.tensor_dtype_to_np_dtype(code)
         value = lambda name, shape: helper.make_tensor_value_info(name, code, [length if d is None else d for d in shape])
         scale, bias = (random.standard_normal(length).astype(dtype) for _ in range(2))
         constants = [numpy_helper.from_array(scale, "scale"), numpy_helper.from_array(bias, "bias")]
-        # x and y are read before, so that a kernel may write over what they became.
-        nodes = [node("Exp", ["x"], ["input"]), node("Tanh", ["y"], ["residual"]),
+        # The residual has a kernel of its own, and a buffer that the norm's may write over.
+        nodes = [node("Exp" if isComputed else "Identity", ["x"], ["input"]), node("Softmax", ["y"], ["residual"], axis=-1),
                  node("RMSNormalization", ["input", "scale"], ["v0"], axis=-1) if isRoot else
                  node("LayerNormalization", ["input", "scale", "bias"], ["v0"], axis=-1)]
         steps = []
@@ -148,12 +149,13 @@ def rows_are_changed(folder):
         packages = {fusion: folder / f"{number}-{fusion}.dsp" for fusion in ("specialized", "generic", "none")}
         report = {fusion: tool("ds-opt", path, "-o", package, f"--fusion={fusion}", "--report").out for fusion, package in packages.items()}
         launches = {fusion: int(re.search(r"(\d+) launches", text).group(1)) for fusion, text in report.items()}
-        expect(launches["specialized"] < launches["none"], f"{number} (DS_SEED={SEED}): {launches} launches")
+        fewest = 1 + any("residual" in node.input for node in nodes)
+        expect(isComputed or launches["specialized"] == fewest, f"{number} (DS_SEED={SEED}): {launches} launches, expected {fewest}")
         for a, b in ((1, 1), (3, 5), (2, 41), (0, 4)):
             sizes = {"a": a, "b": b, None: length}
             feed = {name: random.standard_normal([sizes.get(d, d) for d in shape]).astype(dtype) for name, shape in [("x", beside["y"]), *beside.items()]}
             wide = {name: array.astype(np.float64) for name, array in feed.items()}
-            wide |= {"input": np.exp(wide["x"]), "residual": np.tanh(wide["y"])}
+            wide |= {"input": np.exp(wide["x"]) if isComputed else wide["x"], "residual": softmax(wide["y"])}
             right = rms_norm(wide["input"], scale) if isRoot else layer_norm(wide["input"], scale, bias)
             for step in steps:
                 right = step(right, wide)
