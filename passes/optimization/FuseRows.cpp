@@ -90,7 +90,13 @@ struct FuseRows : RegionPass<deepstride::impl::FuseRowsBase<FuseRows>> {
   bool sharesLoop(Operation *op, Operation *changed, Operation *anchor) {
     auto isFree = [&](Operation *other) { return joins(other, anchor) && !isa<ds::ConstantOp>(other); };
     bool computes = llvm::any_of(op->getOperands(), [&](Value operand) {
-      return operand.getDefiningOp() != changed && isFree(operand.getDefiningOp());
+      Operation *made = operand.getDefiningOp();
+      if (made == changed || !isFree(made))
+        return false;
+      OpSet both;
+      both.insert(made);
+      both.insert(op);
+      return dependentsOf(both, op).has_value(); // else the norm depends on it
     });
     llvm::SmallPtrSet<Operation *, 4> readers(op->user_begin(), op->user_end());
     bool isInserted = llvm::any_of(op->getUses(), [](OpOperand &use) { return !insertionOf(use).empty(); });

@@ -117,6 +117,8 @@ def llama(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, 
     g = Layers(hidden, seed)
     x = g.input("hidden", "batch", tokens, hidden)
     tables = g.tables(g.input("positions", "batch", tokens, kind=TensorProto.INT64), width)
+    if "behind" in norms:
+        x = g.op("Mul", x, g.number(hidden ** 0.5))
     for layer in range(layers):
         name = f"layers.{layer}"
         before = lambda value, label: g.rms_norm(value, f"{name}.{label}") if "before" in norms else value
