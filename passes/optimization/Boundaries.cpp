@@ -189,6 +189,8 @@ static std::string reasonOfNormed(const Boundary &b, const SizeAnalysis &analysi
     return "it is in the region of " + nameOf(around);
   if (llvm::is_contained(b.from.body, norm->getOperand(0).getDefiningOp()))
     return "the rows that " + nameOf(norm) + " reads are computed where its result goes";
+  if (b.to.body.size() > 1)
+    return "it shares a loop with " + std::to_string(b.to.body.size() - 1) + " other ops";
   return "something between them needs it";
 }
 

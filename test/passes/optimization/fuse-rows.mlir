@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-diagnostics | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-numerics -o /dev/null
-// RUN: ds-opt %s --split-input-file --ds-fuse-rows --ds-report-fusion 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: ds-opt %s --split-input-file --ds-fuse-rows --ds-fuse-elementwise --ds-report-fusion 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // A residual that is read elsewhere is another result.
 // CHECK-LABEL: func.func @doc
@@ -212,6 +212,7 @@ func.func @not_behind(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf3
 // CHECK-NEXT: ds.unary neg
 // CHECK-NEXT: ds.unary cos
 // CHECK-NEXT: ds.yield
+// REMARK: in memory before 'ds.unary' reads it: it shares a loop with 2 other ops
 func.func @shared_loops(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %y: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf32> {ds.dims = [16]})
     -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) attributes {ds.entry} {
   %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
