@@ -228,3 +228,20 @@ func.func @shared_loops(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %y: tensor<4x1
   %11 = ds.unary cos %10 : (tensor<4x16xf32>) -> tensor<4x16xf32>
   return %4, %7, %8, %11 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// -----
+
+// So does what is stored in a larger tensor, too: one loop stores it in both places.
+// CHECK-LABEL: func.func @inserted
+// CHECK: %[[N:.*]] = ds.layer_norm %arg0
+// CHECK-NEXT: %[[A:.*]] = ds.unary abs %[[N]]
+// CHECK-NEXT: %[[R:.*]] = ds.reshape %[[A]]
+// CHECK-NEXT: ds.insert %[[R]] into %arg2
+func.func @inserted(%x: tensor<4x16xf32> {ds.dims = [4, 16]}, %s: tensor<16xf32> {ds.dims = [16]}, %all: tensor<3x4x16xf32> {ds.dims = [3, 4, 16]})
+    -> (tensor<4x16xf32>, tensor<3x4x16xf32>) attributes {ds.entry} {
+  %1 = ds.layer_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %2 = ds.unary abs %1 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %3 = ds.reshape %2 [1, 4, 16] : (tensor<4x16xf32>) -> tensor<1x4x16xf32>
+  %4 = ds.insert %3 into %all starts [1, 0, 0] : (tensor<1x4x16xf32>, tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+  return %2, %4 : tensor<4x16xf32>, tensor<3x4x16xf32>
+}
