@@ -228,44 +228,83 @@ Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
 /// have one each for keys and values, and weights pass between two of them. Of smaller ones a whole model may stay.
 static constexpr int64_t leastAway = 1 << 20;
 
-void JoinedHeads::reservePieces(bool isShared) {
-  if (!arePieces())
-    return reserve(isShared);
+SmallVector<JoinedHeads::Part *> JoinedHeads::parts() {
+  SmallVector<Part *> all = llvm::map_to_vector(added, [](Part &part) { return &part; });
+  if (!kept.empty()) {
+    all.insert(all.begin(), &kept.front());
+    all.push_back(&kept.back());
+  }
+  return all;
+}
+
+bool JoinedHeads::fitPieces(bool isShared, const SizeExpr &atOnce) const {
+  auto tokens = shape[2].constant();
+  if (places)
+    return (tokens && *tokens <= *atOnce.constant()) || (output && !isShared);
+  return llvm::all_of(added, [&](const Part &part) {
+    return part.rows.isStored() || (part.count.constant() && *part.count.constant() <= *atOnce.constant());
+  });
+}
+
+void JoinedHeads::reservePieces(bool isShared, std::optional<SizeExpr> atOnce) {
+  if (places)
+    return reserve(isShared, atOnce);
   for (Part &part : added) {
     part.rows.reserve();
-    if (!part.rows.isStored())
-      part.scratch = k->scratchOf(storageType(element), part.count * shape[3]);
+    if (!part.rows.isStored()) {
+      auto fixed = part.count.constant();
+      bool isLess = !atOnce || (fixed && *fixed <= *atOnce->constant());
+      part.scratch = k->scratchOf(storageType(element), (isLess ? part.count : *atOnce) * shape[3]);
+    }
   }
 }
 
-SmallVector<JoinedHeads::Piece> JoinedHeads::emitPieces(Value batch, Value group, Value isOwner) {
-  if (!arePieces())
-    return {{emit(batch, group, isOwner), k->index(shape[2])}};
-  SmallVector<Piece> pieces;
-  Value zero = k->constant(0), width = k->index(shape[3]), head[] = {batch, group};
+void JoinedHeads::beginPieces(Value batch, Value group, Value isOwner) {
+  if (!kept.empty())
+    return begin(batch, group, isOwner);
+  Value head[] = {batch, group}, width = k->index(shape[3]);
+  auto placeOf = [&](const SizeExpr &first) {
+    Value row = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2]));
+    return k->mul(k->add(row, k->index(first)), width);
+  };
   for (Part &part : added) {
+    if (!part.output && !output)
+      continue;
     Value at[] = {batch, group, k->index(part.first)}, count = k->index(part.count);
-    if (part.output || output) {
-      auto branch = isOwner ? scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false) : scf::IfOp();
-      OpBuilder::InsertionGuard guard(k->b);
-      if (branch)
-        k->b.setInsertionPointToStart(branch.thenBlock());
-      auto placeOf = [&](const SizeExpr &rows, const SizeExpr &first) {
-        return k->mul(
-            k->add(k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(rows)), k->index(first)), width);
-      };
-      if (part.output)
-        part.rows.emit(at, count, part.output, placeOf(part.count, 0));
-      if (output) {
-        SizeExpr bytes = shape[0] * shape[1] * shape[2] * shape[3] * SizeExpr(storageBytes(element));
-        Value isAway =
-            arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::sge, k->index(bytes), k->constant(leastAway));
-        part.rows.emit(at, count, output, placeOf(shape[2], part.start), isAway);
-      }
+    auto branch = isOwner ? scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false) : scf::IfOp();
+    OpBuilder::InsertionGuard guard(k->b);
+    if (branch)
+      k->b.setInsertionPointToStart(branch.thenBlock());
+    if (part.output)
+      part.rows.emit(at, count, part.output, ownPlace(part, head));
+    if (output) {
+      SizeExpr bytes = product(shape) * SizeExpr(storageBytes(element));
+      Value isAway =
+          arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::sge, k->index(bytes), k->constant(leastAway));
+      part.rows.emit(at, count, output, placeOf(part.start), isAway);
     }
-    if (part.scratch)
-      part.rows.emit(at, count, part.scratch, zero);
-    pieces.push_back({part.scratch ? Matrix{part.scratch, zero, width, k->constant(1)} : part.rows.matrix(at), count});
+  }
+}
+
+SmallVector<JoinedHeads::Piece> JoinedHeads::pieces(Value batch, Value group, Value isOwner, RowRange range) {
+  if (places) {
+    write(batch, group, isOwner, range);
+    return {{rows(batch, group, isOwner, range), range.to ? k->sub(range.to, range.from) : k->index(shape[2])}};
+  }
+  SmallVector<Piece> pieces;
+  for (Part *part : parts()) {
+    Value first = k->index(part->first), count = k->index(part->count), zero = k->constant(0);
+    if (range.to) {
+      Value start = k->index(part->start), from = within(range, start), to = within(range, k->add(start, count));
+      first = k->add(first, k->sub(from, start));
+      count = k->sub(to, from);
+    }
+    Value at[] = {batch, group, first};
+    if (part->scratch)
+      part->rows.emit(at, count, part->scratch, zero);
+    pieces.push_back(
+        {part->scratch ? Matrix{part->scratch, zero, k->index(shape[3]), k->constant(1)} : part->rows.matrix(at),
+         count});
   }
   return pieces;
 }

@@ -50,10 +50,13 @@ public:
   /// All rows of a head.
   Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
-  /// The same two, where rows that are read once are read where they are stored: only what is computed goes to scratch.
-  /// What is yielded is written beside it.
-  void reservePieces(bool isShared);
-  llvm::SmallVector<Piece> emitPieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
+  /// The same, where rows that are read once are read where they are stored: only what is computed goes to scratch, and
+  /// what has places that only a run knows.
+  void reservePieces(bool isShared, std::optional<SizeExpr> atOnce = {});
+  void beginPieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
+  llvm::SmallVector<Piece> pieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner, RowRange range = {});
+  /// Whether each of the pieces of a whole head needs scratch for at most so many rows, a known number.
+  bool fitPieces(bool isShared, const SizeExpr &atOnce) const;
 
 private:
   struct Part {
@@ -79,8 +82,8 @@ private:
   /// Where a part that is yielded has a head.
   mlir::Value ownPlace(const Part &part, llvm::ArrayRef<mlir::Value> head);
 
-  /// Whether rows are read where each part has them, and not in the buffer of the whole, which holds some already.
-  bool arePieces() const { return kept.empty(); }
+  /// All parts of rows without places, in the order of the rows.
+  llvm::SmallVector<Part *> parts();
 
   KernelBuilder *k;
   mlir::Type element;

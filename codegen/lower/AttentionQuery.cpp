@@ -20,8 +20,8 @@ bool AttentionLowering::hasOneQuery() const {
     return size.constant().value_or(0) > 0 && *size.constant() % micro->lanes() == 0 &&
            *size.constant() / micro->lanes() <= most;
   };
-  auto hasRows = [](const std::optional<JoinedHeads> &joined, const View &view) {
-    return joined || view.axes[3].stride.isConstant(1);
+  auto hasRows = [&](const std::optional<JoinedHeads> &joined, const View &view) {
+    return joined ? joined->fitPieces(isShared(), keysAtOnce(micro->lanes())) : view.axes[3].stride.isConstant(1);
   };
   return !k.target.manyRows && q[2].isConstant(1) && !bounds && !dropout && micro->left == element &&
          divides(q[3], 2 * mostVectors) && divides(value[3], mostVectors) && hasRows(joinedKeys, keyView) &&
@@ -116,8 +116,10 @@ void AttentionLowering::emitOneQuery() {
   }
   using Pieces = SmallVector<JoinedHeads::Piece>;
   auto piecesOf = [&](std::optional<JoinedHeads> &joined, const View &view, const HeadGroup &group) {
-    return joined ? joined->emitPieces(group.at[0], group.at[1], group.isOwner)
-                  : Pieces{{headOf(view, group.at[0], group.at[1]), k.index(key[2])}};
+    if (!joined)
+      return Pieces{{headOf(view, group.at[0], group.at[1]), k.index(key[2])}};
+    joined->beginPieces(group.at[0], group.at[1], group.isOwner);
+    return joined->pieces(group.at[0], group.at[1], group.isOwner);
   };
   auto emitQuery = [&](ArrayRef<Value> at) {
     Matrix row{queries, zero, zero, one};

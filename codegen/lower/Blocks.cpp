@@ -8,6 +8,8 @@ namespace deepstride {
 /// Elements of a chain.
 static constexpr int64_t chainLength = 256;
 
+int64_t elementsPerBlock(int64_t chains) { return std::min(chainLength * chains, mostPerBlock); }
+
 // Blocks lie along the last loop, and along the one before it where the last is short.
 static void forEachBlock(KernelBuilder &k, ArrayRef<SizeExpr> sizes, int64_t chains,
                          llvm::function_ref<void(const LoopBlock &)> body) {
@@ -17,7 +19,7 @@ static void forEachBlock(KernelBuilder &k, ArrayRef<SizeExpr> sizes, int64_t cha
   for (auto [axis, size] : llvm::enumerate(sizes)) {
     Value end = k.index(size), step = one;
     if (axis + 1 == sizes.size())
-      step = k.constant(chainLength * chains);
+      step = k.constant(elementsPerBlock(chains));
     else if (axis + 2 == sizes.size())
       step = k.maximum(k.divide(k.constant(chainLength), k.maximum(k.index(sizes.back()), one)), one);
     auto all = getConstantIntValue(end), most = getConstantIntValue(step);
@@ -37,7 +39,7 @@ static void forEachBlock(KernelBuilder &k, ArrayRef<SizeExpr> sizes, int64_t cha
 void reduceBlocks(KernelBuilder &k, ArrayRef<SizeExpr> sizes, int64_t chains, Type element,
                   ArrayRef<ds::ReduceKind> kinds, ArrayRef<Value> cells,
                   llvm::function_ref<void(const LoopBlock *)> body) {
-  int64_t most = chainLength * (sizes.size() == 1 ? chains : 1);
+  int64_t most = elementsPerBlock(sizes.size() == 1 ? chains : 1);
   auto count = product(sizes).constant();
   if ((count && *count <= most) || !computeType(element).isF32() || llvm::none_of(kinds, addsUp))
     return body(nullptr);

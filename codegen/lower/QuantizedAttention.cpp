@@ -3,11 +3,13 @@
 // that it puts together as ds.attention's kernel does, and packs them, then computes a few rows at a time, of which
 // scores and weights never leave scratch. What is done to an element and in which order is what kernels of their own
 // do, so that results have the same bits.
+//
+// Scratch has room for a block of some thousand keys. A weight becomes a code behind the sum of its whole row only:
+// where there are more keys, a few hundred rows meet all of them three times, for the greatest score, for the sum of
+// exponentials and for the product with the values, and scores are computed anew each time.
 #include "codegen/lower/QuantizedAttention.h"
 
-#include "codegen/kernel/JoinedHeads.h"
-#include "codegen/kernel/PointwiseOps.h"
-#include "codegen/kernel/Views.h"
+#include "codegen/lower/HeadOperand.h"
 #include "codegen/lower/Rows.h"
 #include "codegen/tile/Gemm.h"
 
@@ -15,24 +17,15 @@ using namespace mlir;
 
 namespace deepstride {
 
+/// Keys, or values, of a block have about so many bytes of panels. Blocks are long, as what goes beyond one is computed
+/// three times, and of as many keys as some sums of a softmax have.
+static constexpr int64_t panelBytes = 1 << 20, mostKeys = 4 * mostPerBlock;
+/// So many scores are in scratch at a time, or those of the rows of one tile.
+static constexpr int64_t scoresAtOnce = 1 << 16;
+/// About so many rows meet the keys that are packed.
+static constexpr int64_t rowsPerSweep = 512;
+
 namespace {
-
-/// Neighbours along the one axis of a view, from a place of its buffer on.
-struct Line {
-  View view;
-  Value start;
-};
-
-/// What a product reads: a window of memory or rows that are computed, and the elementwise ops behind it.
-struct Operand {
-  Value value, source;                 // behind and before the steps
-  ds::ShownHeads shown;                // of which the source is made
-  View view;                           // of the source, with its groups for its heads; where it is in memory
-  std::optional<JoinedHeads> joined;   // keys and values
-  std::optional<RowSource> computed;   // queries
-  SmallVector<Operation *> steps = {}; // in order
-  Value output = {};                   // of values that are yielded, a head behind the other: their scratch
-};
 
 class QuantizedAttention {
 public:
@@ -47,100 +40,75 @@ private:
     SmallVector<Operation *> ops;
     llvm::SetVector<Value> operands; // that none of them gives
   };
-  static bool isStep(Operation *op) {
-    auto element = dyn_cast_or_null<ds::PerElement>(op);
-    return element && element.isPointwise() && !element.scannedOperand() && !isa<ds::ConstantOp>(op);
-  }
-  std::optional<Operand> operandOf(Value value, bool isQuery);
+  /// Rows [first, first + count) of a head; `number`: of the first among those under a sweep.
+  struct RowBlock {
+    ArrayRef<Value> head;
+    Value first, count, number;
+  };
+  /// Keys that have scores. Where they may not be all: what rows do with them.
+  struct KeyBlock {
+    RowRange range;
+    Value count;
+    Value findsGreatest = {}, addsUp = {}, weighs = {}, isLast = {}; // i1
+  };
   Steps stepsBehind(Value value);
   LogicalResult verify(const Steps &steps, Value from, bool readsMemory);
   FailureOr<std::unique_ptr<MicroKernel>> kernelOf(ds::MatmulOp op);
+  /// Whether there is one block of keys, whatever the sizes are.
+  bool isOnly() const { return atOnce == keyCount; }
+  void reserve();
   void emit();
-  void emitRows(ArrayRef<Value> head, Value first, Value count);
+  void emitSweeps(const HeadGroup &group, Value shared);
+  void emitKeys(const HeadGroup &group, const KeyBlock &keys);
+  void emitStart(const RowBlock &rows);
+  void emitRows(const RowBlock &rows, const KeyBlock &keys);
+  void emitScores(const RowBlock &rows, const KeyBlock &keys, Value row, const Line &target);
+  void emitWeights(const KeyBlock &keys, Value row, const Line &line);
+  void emitCodes(const Line &weights);
+  void emitProducts(const RowBlock &rows, const KeyBlock &keys);
 
-  Line lineAt(Value buffer, Value start, const SizeExpr &length) {
-    return {{buffer, 0, {Axis{length, 1, true, std::nullopt}}}, start};
-  }
-  Line lineOf(const View &view, unsigned axis, Value start) { return {{view.buffer, 0, {view.axes[axis]}}, start}; }
-  void emitLine(const Line &target, Value value, ArrayRef<Operation *> steps, ArrayRef<Value> operands,
-                ArrayRef<Line> lines);
   Value headOffset(const View &view, ArrayRef<Value> head) {
     return k.offsetAt(view, llvm::to_vector(llvm::seq<unsigned>(0, head.size())), head);
   }
-  void reserve(Operand &operand);
-  Matrix joined(Operand &operand, Value scratch, Value place, const HeadGroup &group);
-  Matrix whole(Operand &operand, Value scratch, const HeadGroup &group);
-  Matrix rowsOf(ArrayRef<Value> head, Value first, Value count);
+  Value scratchFor(Value value, const SizeExpr &elements) {
+    return k.scratchOf(storageType(k.elementOf(value)), elements);
+  }
   /// What holds all columns of a matrix as panels.
   Value panelsFor(const MicroKernel &micro, const SizeExpr &depth, const SizeExpr &columns, int64_t width) {
     return k.scratchOf(storageType(micro.panel), panelSpace(micro, depth, 1) * (columns + SizeExpr(width)));
   }
-  const SizeExpr &depthOf(ds::MatmulOp op) const { return op == ops.scores ? query.back() : keyCount; }
-  void pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value panels);
-  void multiply(const MicroKernel &micro, ds::MatmulOp op, const Matrix &rows, Value count, Value panels,
-                Value products, Value stride);
+  void pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value depth, Value columns, Value panels);
+  void multiply(const MicroKernel &micro, ds::MatmulOp op, const Matrix &rows, Value count, Value depth, Value columns,
+                Value panels, llvm::function_ref<void(Value, Value, Value)> sink,
+                llvm::function_ref<Value(Value, Value)> start = nullptr);
+  void when(Value condition, llvm::function_ref<void()> body);
+  Value both(Value x, Value y) { return arith::AndIOp::create(k.b, k.loc, x, y); }
+  Value equals(Value x, Value y) { return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, x, y); }
 
   KernelBuilder &k;
   ds::SoftmaxProducts ops;
   SizeVector query, result, batch;
   SizeExpr keyCount; // of weights, too, however that size is written: a run refuses others
+  SizeExpr atOnce = 0;
+  Value rowsAtOnce, blocks; // how many times as many a sweep has
   std::unique_ptr<MicroKernel> scoring, weighting;
-  Operand queries, keys, values;
+  std::optional<HeadOperand> queries, keys, values;
   Steps ofScores, ofWeights, ofResult;
   int64_t repeat = 1; // heads that share keys and values
   Value made;         // what is stored, before a transpose moves it
   View target;
-  Value computedRows, queryRows, sums, weights, left, products, keyPanels, valuePanels; // scratch
+  Value sums, weights, left, products, keyPanels, valuePanels; // scratch
   Value scoreStride, productStride;
+  Value greatest, totals, begun;  // of rows under a sweep, where keys may be several blocks: scores, sums and products
+  Value packedKeys, packedValues; // cells: where they begin; -1: nowhere
 };
 
 } // namespace
 
-std::optional<Operand> QuantizedAttention::operandOf(Value value, bool isQuery) {
-  Operand operand;
-  operand.value = value;
-  while (isStep(value.getDefiningOp())) {
-    Operation *op = value.getDefiningOp();
-    Value read;
-    for (Value input : op->getOperands())
-      if (!input.getDefiningOp<ds::ConstantOp>()) {
-        if (read && read != input)
-          return std::nullopt;
-        read = input;
-      }
-    if (!read || k.sizesOf(read) != k.sizesOf(value))
-      return std::nullopt;
-    operand.steps.insert(operand.steps.begin(), op);
-    value = read;
-  }
-  operand.source = operand.shown.rows = value;
-  for (auto [number, yielded] : llvm::enumerate(k.yielded()))
-    if (yielded == operand.value && !operand.steps.empty())
-      operand.output = k.outputBuffer(static_cast<unsigned>(number));
-  if (isQuery) {
-    operand.computed = RowSource::of(k, value);
-    if (operand.computed && operand.computed->isStored())
-      operand.computed.reset();
-  } else {
-    if (!operand.output)
-      operand.shown = ds::ShownHeads::of(value, [&](Value of) { return k.sizesOf(of); });
-    operand.joined = JoinedHeads::of(k, operand.shown.rows);
-  }
-  if (operand.joined || operand.computed)
-    return operand;
-  auto view = operandView(k, operand.shown.rows);
-  if (!view)
-    return std::nullopt;
-  operand.view = *view;
-  if (operand.shown.isTurned)
-    std::swap(operand.view.axes[2], operand.view.axes[3]);
-  return operand;
-}
-
 QuantizedAttention::Steps QuantizedAttention::stepsBehind(Value value) {
   Steps steps;
   for (Operation *op : k.ops())
-    if (isStep(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+    if (isLineStep(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
           return operand == value || llvm::is_contained(steps.ops, operand.getDefiningOp());
         }))
       steps.ops.push_back(op);
@@ -184,15 +152,16 @@ LogicalResult QuantizedAttention::run() {
   weighting = std::move(*outer);
   for (auto [operand, value] : {std::pair(&queries, ops.scores.getLhs()), std::pair(&keys, ops.scores.getRhs()),
                                 std::pair(&values, ops.weighted.getRhs())}) {
-    auto found = operandOf(value, /*isQuery=*/operand == &queries);
-    if (!found)
+    *operand = HeadOperand::of(k, value, /*isQuery=*/operand == &queries);
+    if (!*operand)
       return ops.softmax.emitOpError("shares a kernel with products of what is neither a window of memory nor rows");
     if (ArrayRef(k.sizesOf(value)).drop_back(2) != ArrayRef(batch))
       return ops.softmax.emitOpError("shares a kernel with products whose operands broadcast");
-    *operand = std::move(*found);
   }
-  repeat = keys.shown.repeat;
-  if (values.shown.repeat != repeat)
+  keys->setTokens(ops.scores.getTranspose()[1] ? 0 : 1);
+  values->setTokens(ops.weighted.getTranspose()[1] ? 1 : 0);
+  repeat = keys->repeat();
+  if (values->repeat() != repeat)
     return ops.softmax.emitOpError("shares a kernel with keys that other heads share than values");
   ofScores = stepsBehind(ops.scores.getResult());
   ofWeights = stepsBehind(ops.softmax.getResult());
@@ -208,8 +177,7 @@ LogicalResult QuantizedAttention::run() {
   // A row of scores stands where its weights will.
   SmallVector<unsigned> results; // but for keys and values
   for (auto [number, value] : llvm::enumerate(k.yielded()))
-    if (!(keys.joined && keys.joined->has(value)) && !(values.joined && values.joined->has(value)) &&
-        !(values.output && value == values.value))
+    if (!keys->yields(value) && !values->yields(value))
       results.push_back(static_cast<unsigned>(number));
   if (results.size() != 1 || k.elementOf(ops.softmax.getResult()) != computeType(k.elementOf(ops.softmax.getResult())))
     return ops.softmax.emitOpError("shares a kernel that yields more than its result, its keys and its values, or "
@@ -228,232 +196,315 @@ LogicalResult QuantizedAttention::run() {
   return success();
 }
 
-/// Makes a line of `value` by the ops, of lines of `operands`.
-void QuantizedAttention::emitLine(const Line &target, Value value, ArrayRef<Operation *> steps,
-                                  ArrayRef<Value> operands, ArrayRef<Line> lines) {
-  SmallVector<Value> inputs;
-  SmallVector<AffineMap> maps;
-  MLIRContext *context = k.b.getContext();
-  auto open = [&](const Line &line) {
-    maps.push_back(line.view.axes[0].present ? AffineMap::getMultiDimIdentityMap(1, context)
-                                             : AffineMap::get(1, 0, context));
-    return k.memrefOf(line.view, line.start, {0});
-  };
-  for (const Line &line : lines)
-    inputs.push_back(open(line));
-  Value output = open(target);
-  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{output}, maps, utils::IteratorType::parallel,
-                            [&](OpBuilder &b, Location loc, ValueRange arguments) {
-                              auto values = emitPointwiseOps(k, b, steps, operands, arguments.drop_back());
-                              linalg::YieldOp::create(b, loc,
-                                                      toStorage(b, loc, values.lookup(value), k.elementOf(value)));
-                            });
-}
-
-void QuantizedAttention::reserve(Operand &operand) {
-  if (operand.joined && operand.steps.empty())
-    operand.joined->reserve(/*isShared=*/repeat > 1);
-  else if (operand.joined)
-    operand.joined->reservePieces(/*isShared=*/repeat > 1);
-}
-
-/// Rows of a group that are put together: where they lie, or, behind steps, from `place` of the scratch on.
-Matrix QuantizedAttention::joined(Operand &operand, Value scratch, Value place, const HeadGroup &group) {
-  Value zero = k.constant(0), one = k.constant(1), first = zero;
-  if (operand.steps.empty())
-    return operand.joined->emit(group.at[0], group.at[1], group.isOwner);
-  SizeExpr width = k.sizesOf(operand.shown.rows).back();
-  Value apart = k.index(width);
-  for (const JoinedHeads::Piece &piece : operand.joined->emitPieces(group.at[0], group.at[1], group.isOwner)) {
-    k.loop(zero, piece.count, one, [&](Value number) {
-      Value from = k.add(piece.rows.offset, k.mul(number, piece.rows.rowStride));
-      emitLine(lineAt(scratch, k.add(place, k.mul(k.add(first, number), apart)), width), operand.value, operand.steps,
-               operand.source, lineAt(piece.rows.buffer, from, width));
-    });
-    first = k.add(first, piece.count);
-  }
-  return {scratch, place, apart, one};
-}
-
-/// All of an operand of a head: in memory, or made in scratch along the axis whose elements are neighbours.
-Matrix QuantizedAttention::whole(Operand &operand, Value scratch, const HeadGroup &group) {
-  unsigned row = static_cast<unsigned>(group.at.size()), column = row + 1;
-  Value one = k.constant(1), place = k.constant(0);
-  SizeVector sizes = k.sizesOf(operand.value);
-  if (operand.output)
-    place = k.mul(k.linearize(group.at, batch), k.index(sizes[row] * sizes[column]));
-  if (operand.joined) {
-    Matrix rows = joined(operand, scratch, place, group);
-    if (operand.shown.isTurned)
-      std::swap(rows.rowStride, rows.columnStride);
-    return rows;
-  }
-  const View &view = operand.view;
-  Value offset = headOffset(view, group.at);
-  Value rowStride = k.strideOf(view.axes[row]), columnStride = k.strideOf(view.axes[column]);
-  if (operand.steps.empty())
-    return {view.buffer, offset, rowStride, columnStride};
-  bool isTurned = !operand.output && !view.axes[column].stride.isConstant(1) && view.axes[row].stride.isConstant(1);
-  const SizeExpr &length = sizes[isTurned ? row : column];
-  Value apart = k.index(length);
-  k.loop(k.constant(0), k.index(sizes[isTurned ? column : row]), one, [&](Value number) {
-    Value start = k.add(offset, k.mul(number, isTurned ? columnStride : rowStride));
-    emitLine(lineAt(scratch, k.add(place, k.mul(number, apart)), length), operand.value, operand.steps, operand.source,
-             lineOf(view, isTurned ? row : column, start));
-  });
-  return isTurned ? Matrix{scratch, place, one, apart} : Matrix{scratch, place, apart, one};
-}
-
-/// Rows of the queries of a head, whose elements are neighbours where steps need them to be.
-Matrix QuantizedAttention::rowsOf(ArrayRef<Value> head, Value first, Value count) {
-  unsigned row = static_cast<unsigned>(head.size()), column = row + 1;
-  Value one = k.constant(1), zero = k.constant(0), depth = k.index(query.back());
-  if (queries.computed) {
-    SmallVector<Value> at(head);
-    at.push_back(first);
-    queries.computed->emit(at, count, computedRows, zero);
-    if (queries.steps.empty())
-      return {computedRows, zero, depth, one};
-    k.loop(zero, count, one, [&](Value number) {
-      Value place = k.mul(number, depth);
-      emitLine(lineAt(queryRows, place, query.back()), queries.value, queries.steps, queries.source,
-               lineAt(computedRows, place, query.back()));
-    });
-    return {queryRows, zero, depth, one};
-  }
-  const View &view = queries.view;
-  Value rowStride = k.strideOf(view.axes[row]);
-  Value offset = k.add(headOffset(view, head), k.mul(first, rowStride));
-  if (!queryRows)
-    return {view.buffer, offset, rowStride, k.strideOf(view.axes[column])};
-  k.loop(zero, count, one, [&](Value number) {
-    emitLine(lineAt(queryRows, k.mul(number, depth), query.back()), queries.value, queries.steps, queries.source,
-             lineOf(view, column, k.add(offset, k.mul(number, rowStride))));
-  });
-  return {queryRows, zero, depth, one};
-}
-
-void QuantizedAttention::pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value panels) {
+/// Columns as panels of the product that reads them.
+void QuantizedAttention::pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value depth,
+                              Value columns, Value panels) {
   Matrix source = matrix;
   if (op.getTranspose()[1])
     std::swap(source.rowStride, source.columnStride);
   int64_t width = ds::scheduleOf(op).getColumns();
-  Value depth = k.index(depthOf(op)), columns = k.index(k.sizesOf(op.getResult()).back());
   k.loop(k.constant(0), k.ceilDiv(columns, width), k.constant(1), [&](Value number) {
     emitPackPanel(k, micro, source, k.elementOf(op.getRhs()), depth, k.mul(number, k.constant(width)), columns, panels,
                   k.mul(number, panelElements(k, micro, depth, width)), width);
   });
 }
 
-/// Rows of the product, as long as whole panels.
+/// Rows of the product, as long as whole panels. The sink and what sums begin with take a row and a column.
 void QuantizedAttention::multiply(const MicroKernel &micro, ds::MatmulOp op, const Matrix &rows, Value count,
-                                  Value panels, Value products, Value stride) {
+                                  Value depth, Value columns, Value panels,
+                                  llvm::function_ref<void(Value, Value, Value)> sink,
+                                  llvm::function_ref<Value(Value, Value)> start) {
   int64_t width = ds::scheduleOf(op).getColumns(), lanes = micro.lanes();
-  Value depth = k.index(depthOf(op)), columns = k.index(k.sizesOf(op.getResult()).back());
   k.loop(k.constant(0), k.ceilDiv(columns, width), k.constant(1), [&](Value number) {
     Value first = k.mul(number, k.constant(width));
+    auto columnOf = [&](int64_t vector) { return k.add(first, k.constant(vector * lanes)); };
+    auto begin = [&](Value row, int64_t vector) { return start(row, columnOf(vector)); };
     Panel panel{panels, k.mul(number, panelElements(k, micro, depth, width)), width / lanes, {}};
-    emitPanelProduct(k, micro, rows, count, depth, panel, /*columns=*/{}, ds::scheduleOf(op).getRows(),
-                     [&](Value row, int64_t vector, Value tile, Value) {
-                       Value column = k.add(first, k.constant(vector * lanes));
-                       storeLanes(k, toStorage(k.b, k.loc, tile, k.elementOf(op.getResult())), products,
-                                  k.add(k.mul(row, stride), column), {});
-                     });
+    emitPanelProduct(
+        k, micro, rows, count, depth, panel, /*columns=*/{}, ds::scheduleOf(op).getRows(),
+        [&](Value row, int64_t vector, Value tile, Value) { sink(row, columnOf(vector), tile); }, /*areWhole=*/false,
+        start ? TileStart(begin) : nullptr);
   });
 }
 
-void QuantizedAttention::emit() {
-  int64_t rowBlock = 4 * ds::scheduleOf(ops.scores).getRows();
-  int64_t keyWidth = ds::scheduleOf(ops.scores).getColumns(), width = ds::scheduleOf(ops.weighted).getColumns();
-  SizeExpr rows(rowBlock), scoreSize = keyCount + SizeExpr(keyWidth), productSize = result.back() + SizeExpr(width);
-  auto scratchFor = [&](Value value, const SizeExpr &elements) {
-    return k.scratchOf(storageType(k.elementOf(value)), elements);
-  };
-  auto wholeFor = [&](const Operand &operand) {
-    SizeVector sizes = k.sizesOf(operand.value);
-    if (operand.output)
-      return operand.output;
-    return operand.steps.empty() ? Value() : scratchFor(operand.value, sizes[batch.size()] * sizes.back());
-  };
-  SizeExpr scores = product(batch) * result[batch.size()] * keyCount;
-  k.setFlops(scores * (query.back() + result.back()) * SizeExpr(2) + scores * SizeExpr(5));
-  k.setGrid(product(batch), 1);
-  Value keyScratch = wholeFor(keys), valueScratch = wholeFor(values);
-  keyPanels = panelsFor(*scoring, query.back(), keyCount, keyWidth);
-  valuePanels = panelsFor(*weighting, keyCount, result.back(), width);
-  reserve(keys);
-  reserve(values);
-  if (queries.computed) {
-    queries.computed->reserve();
-    computedRows = scratchFor(queries.source, query.back() * rows);
+void QuantizedAttention::when(Value condition, llvm::function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(k.b, k.loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void QuantizedAttention::reserve() {
+  auto fixedKeys = keyCount.constant(), fixedRows = result[batch.size()].constant();
+  int64_t widest = 1; // bytes of a key, or of its value
+  for (auto [micro, size] : {std::pair(scoring.get(), query.back()), std::pair(weighting.get(), result.back())})
+    widest = std::max(widest, size.constant().value_or(1) * storageBytes(micro->panel));
+  int64_t block = std::clamp(panelBytes / widest / mostPerBlock * mostPerBlock, mostPerBlock, mostKeys);
+  bool areFew = (fixedKeys && *fixedKeys <= block) || !keys->isDivisible() || !values->isDivisible();
+  atOnce = areFew ? keyCount : SizeExpr(block);
+  int64_t tile = ds::scheduleOf(ops.scores).getRows(), mostRows = 4 * tile, underSweep = rowsPerSweep;
+  if (fixedRows) {
+    mostRows = std::clamp<int64_t>(*fixedRows, 1, mostRows);
+    underSweep = std::clamp<int64_t>(repeat * llvm::divideCeil(*fixedRows, mostRows) * mostRows, mostRows, underSweep);
   }
-  bool isInMemory = queries.computed || scoring->readsStrided() || queries.view.axes.back().stride.isConstant(1);
-  if (!queries.steps.empty() || !isInMemory)
-    queryRows = scratchFor(queries.value, query.back() * rows);
-  sums = scratchFor(ops.scores.getResult(), scoreSize * rows);
-  weights = scratchFor(ops.softmax.getResult(), scoreSize * rows);
+  int64_t keyWidth = ds::scheduleOf(ops.scores).getColumns(), width = ds::scheduleOf(ops.weighted).getColumns();
+  // Rows of few keys lie near each other.
+  Value keysAtOnce = k.minimum(k.index(keyCount), k.index(atOnce));
+  scoreStride = k.add(keysAtOnce, k.constant(keyWidth));
+  Value share = k.divide(k.constant(scoresAtOnce), k.maximum(keysAtOnce, k.constant(1)));
+  tile = std::min(tile, mostRows);
+  rowsAtOnce = k.minimum(k.maximum(share, k.constant(tile)), k.constant(mostRows));
+  SizeExpr scores = atOnce * SizeExpr(tile) + SizeExpr(scoresAtOnce + mostRows * keyWidth);
+  if (auto fixed = getConstantIntValue(rowsAtOnce); fixed || mostRows == tile)
+    scores = (atOnce + SizeExpr(keyWidth)) * SizeExpr(fixed.value_or(tile));
+  if (isOnly())
+    underSweep = mostRows;
+  blocks = k.divide(k.constant(underSweep), rowsAtOnce);
+
+  keyPanels = panelsFor(*scoring, query.back(), atOnce, keyWidth);
+  valuePanels = panelsFor(*weighting, atOnce, result.back(), width);
+  keys->reserve(/*isShared=*/repeat > 1, atOnce);
+  values->reserve(/*isShared=*/repeat > 1, atOnce);
+  queries->reserveQueries(underSweep, mostRows, scoring->readsStrided());
+  sums = scratchFor(ops.scores.getResult(), scores);
+  weights = scratchFor(ops.softmax.getResult(), scores);
   Value multiplied = ops.weighted.getLhs();
   left = storageType(k.elementOf(multiplied)) == storageType(k.elementOf(ops.softmax.getResult()))
              ? weights
-             : scratchFor(multiplied, scoreSize * rows);
-  products = scratchFor(ops.weighted.getResult(), productSize * rows);
-  scoreStride = k.index(scoreSize);
+             : scratchFor(multiplied, scores);
+  SizeExpr productSize = result.back() + SizeExpr(width), rows(underSweep);
+  products = scratchFor(ops.weighted.getResult(), productSize * SizeExpr(mostRows));
   productStride = k.index(productSize);
-  Value rowCount = k.index(result[batch.size()]), most = k.constant(rowBlock);
+  if (isOnly())
+    return;
+  greatest = scratchFor(ops.softmax.getResult(), rows);
+  totals = k.scratchOf(k.b.getF64Type(), rows);
+  begun = k.scratchOf(weighting->accumulator.getElementType(), productSize * rows);
+  packedKeys = k.cell(k.b.getIndexType());
+  packedValues = k.cell(k.b.getIndexType());
+}
+
+void QuantizedAttention::emit() {
+  SizeExpr scores = product(batch) * result[batch.size()] * keyCount;
+  k.setFlops(scores * (query.back() + result.back()) * SizeExpr(2) + scores * SizeExpr(5));
+  k.setGrid(product(batch), 1);
+  reserve();
   SizeVector groups = batch;
   if (repeat > 1)
-    groups[1] = k.sizesOf(keys.shown.rows)[1];
+    groups[1] = k.sizesOf(keys->rows())[1];
   Value shared = repeat > 1 ? k.constant(repeat) : Value();
   forEachHeadGroup(k, groups, shared, [&](const HeadGroup &group) {
-    pack(*scoring, ops.scores, whole(keys, keyScratch, group), keyPanels);
-    pack(*weighting, ops.weighted, whole(values, valueScratch, group), valuePanels);
-    auto emitHead = [&](ArrayRef<Value> head) {
-      k.loop(k.constant(0), rowCount, most,
-             [&](Value first) { emitRows(head, first, k.minimum(most, k.sub(rowCount, first))); });
-    };
-    if (!shared)
-      return emitHead(group.at);
-    k.loop(group.from, group.to, k.constant(1),
-           [&](Value number) { emitHead({group.at[0], k.add(k.mul(group.at[1], shared), number)}); });
+    keys->begin(group);
+    values->begin(group);
+    emitSweeps(group, shared);
   });
 }
 
-/// A few rows of a head, from their scores to what is stored.
-void QuantizedAttention::emitRows(ArrayRef<Value> head, Value first, Value count) {
-  Value one = k.constant(1), zero = k.constant(0);
-  multiply(*scoring, ops.scores, rowsOf(head, first, count), count, keyPanels, sums, scoreStride);
-  SizeExpr scoreSize = keyCount + SizeExpr(ds::scheduleOf(ops.scores).getColumns());
-  int64_t rowBlock = 4 * ds::scheduleOf(ops.scores).getRows();
-  RowSpace space(k, {SizeExpr(rowBlock), keyCount}, {1});
-  View rows{
-      weights, 0, {Axis{SizeExpr(rowBlock), scoreSize, true, std::nullopt}, Axis{keyCount, 1, true, std::nullopt}}};
-  SizeVector shape = k.sizesOf(ops.scores.getResult());
-  k.loop(zero, count, one, [&](Value row) {
-    Value place = k.mul(row, scoreStride);
-    SmallVector<Value> at(head);
-    at.push_back(k.add(first, row));
-    SmallVector<Line> lines;
-    for (Value operand : ofScores.operands) {
-      if (operand == ops.scores.getResult()) {
-        lines.push_back(lineAt(sums, place, keyCount));
-        continue;
-      }
-      View view = k.broadcastView(k.bufferOf(operand), k.sizesOf(operand), shape);
-      lines.push_back(lineOf(view, static_cast<unsigned>(at.size()), headOffset(view, at)));
-    }
-    Line line = lineAt(weights, place, keyCount);
-    emitLine(line, ops.softmax.getInput(), ofScores.ops, ofScores.operands.getArrayRef(), lines);
-    emitSoftmaxRow(k, space, ops.softmax, rows, rows, {row});
-    if (!ofWeights.ops.empty())
-      emitLine(lineAt(left, place, keyCount), ops.weighted.getLhs(), ofWeights.ops, ops.softmax.getResult(), line);
+/// All rows of the thread's heads of a group.
+void QuantizedAttention::emitSweeps(const HeadGroup &group, Value shared) {
+  Value zero = k.constant(0), one = k.constant(1), rowCount = k.index(result[batch.size()]);
+  Value perHead = k.divide(k.add(rowCount, k.sub(rowsAtOnce, one)), rowsAtOnce);
+  Value heads = shared ? k.sub(group.to, group.from) : one, all = k.mul(heads, perHead);
+  auto emitBlocks = [&](Value from, Value to, llvm::function_ref<void(const RowBlock &)> body) {
+    k.loop(from, to, one, [&](Value number) {
+      SmallVector<Value> head(group.at);
+      if (shared)
+        head[1] = k.add(k.mul(group.at[1], shared), k.add(group.from, k.divide(number, perHead)));
+      Value first = k.mul(shared ? k.remainder(number, perHead) : number, rowsAtOnce);
+      body({head, first, k.minimum(rowsAtOnce, k.sub(rowCount, first)), k.mul(k.sub(number, from), rowsAtOnce)});
+    });
+  };
+  auto makeQueries = [&](const RowBlock &rows) {
+    queries->makeQueries(rows.head, rows.first, rows.count, rows.number);
+  };
+  if (isOnly()) {
+    KeyBlock block{{}, k.index(keyCount)};
+    emitKeys(group, block);
+    k.loop(zero, all, one, [&](Value number) {
+      emitBlocks(number, k.add(number, one), [&](const RowBlock &rows) {
+        makeQueries(rows);
+        emitRows(rows, block);
+      });
+    });
+    return;
+  }
+  Value keyEnd = k.index(keyCount), size = k.index(atOnce);
+  Value isAlone = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sle, keyEnd, size);
+  Value last = arith::SelectOp::create(k.b, k.loc, isAlone, zero, k.constant(2));
+  for (Value cell : {packedKeys, packedValues})
+    memref::StoreOp::create(k.b, k.loc, k.constant(-1), cell);
+  k.loop(zero, all, blocks, [&](Value from) {
+    Value to = k.minimum(k.add(from, blocks), all);
+    if (queries->makesQueries())
+      emitBlocks(from, to, makeQueries);
+    k.loop(zero, k.add(last, one), one, [&](Value round) {
+      Value isLastRound = equals(round, last), isFirstRound = equals(round, zero);
+      k.loop(zero, k.maximum(keyEnd, one), size, [&](Value begin) {
+        Value end = k.minimum(k.add(begin, size), keyEnd);
+        KeyBlock block{{begin, end}, k.sub(end, begin), isFirstRound};
+        block.addsUp = arith::OrIOp::create(k.b, k.loc, isAlone, equals(round, one));
+        block.weighs = isLastRound;
+        block.isLast = both(isLastRound, equals(end, keyEnd));
+        emitKeys(group, block);
+        emitBlocks(from, to, [&](const RowBlock &rows) {
+          when(both(isFirstRound, equals(begin, zero)), [&] { emitStart(rows); });
+          emitRows(rows, block);
+        });
+      });
+    });
   });
-  multiply(*weighting, ops.weighted, {left, zero, scoreStride, one}, count, valuePanels, products, productStride);
-  k.loop(zero, count, one, [&](Value row) {
-    SmallVector<Value> at(head);
-    at.push_back(k.add(first, row));
-    Line line = lineOf(target, static_cast<unsigned>(at.size()), headOffset(target, at));
-    emitLine(line, made, ofResult.ops, ops.weighted.getResult(),
-             lineAt(products, k.mul(row, productStride), result.back()));
+}
+
+/// Packs the block's keys and values, unless that is done: values once rows are multiplied with them.
+void QuantizedAttention::emitKeys(const HeadGroup &group, const KeyBlock &block) {
+  auto unlessPacked = [&](Value condition, Value cell, llvm::function_ref<void()> body) {
+    if (!cell)
+      return body();
+    Value begin = block.range.from, isOther = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne,
+                                                                    memref::LoadOp::create(k.b, k.loc, cell), begin);
+    when(condition ? both(condition, isOther) : isOther, [&] {
+      memref::StoreOp::create(k.b, k.loc, begin, cell);
+      body();
+    });
+  };
+  unlessPacked({}, packedKeys, [&] {
+    pack(*scoring, ops.scores, keys->block(group, block.range), k.index(query.back()), block.count, keyPanels);
+  });
+  unlessPacked(block.weighs, packedValues, [&] {
+    pack(*weighting, ops.weighted, values->block(group, block.range), block.count, k.index(result.back()), valuePanels);
+  });
+}
+
+/// Before any key.
+void QuantizedAttention::emitStart(const RowBlock &rows) {
+  Value zero = k.constant(0), one = k.constant(1), lanes = k.constant(weighting->lanes());
+  Type element = k.elementOf(ops.softmax.getResult()), wide = k.b.getF64Type();
+  Value least = neutralElement(k.b, k.loc, ds::ReduceKind::max, element);
+  Value nothing = scalarConstant(k.b, k.loc, wide, 0.0);
+  Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(weighting->accumulator));
+  k.loop(rows.number, k.add(rows.number, rows.count), one, [&](Value row) {
+    k.store(least, greatest, row, element);
+    k.store(nothing, totals, row, wide);
+    k.loop(zero, k.index(result.back()), lanes,
+           [&](Value column) { storeLanes(k, none, begun, k.add(k.mul(row, productStride), column), {}); });
+  });
+}
+
+/// A few rows of a head and a block of keys: from their scores to what is stored.
+void QuantizedAttention::emitRows(const RowBlock &rows, const KeyBlock &keys) {
+  multiply(*scoring, ops.scores, queries->queries(rows.head, rows.first, rows.number), rows.count,
+           k.index(query.back()), keys.count, keyPanels, [&](Value row, Value column, Value tile) {
+             storeLanes(k, toStorage(k.b, k.loc, tile, k.elementOf(ops.scores.getResult())), sums,
+                        k.add(k.mul(row, scoreStride), column), {});
+           });
+  k.loop(k.constant(0), rows.count, k.constant(1), [&](Value row) {
+    Line line = Line::at(weights, k.mul(row, scoreStride), keyCount, isOnly() ? Value() : keys.count);
+    emitScores(rows, keys, row, line);
+    if (!isOnly())
+      return emitWeights(keys, k.add(rows.number, row), line);
+    RowSpace space(k, {SizeExpr(1), keyCount}, {1});
+    View whole{weights, 0, {Axis{1, 1, true, std::nullopt}, line.view.axes[0]}};
+    emitSoftmaxRow(k, space, ops.softmax, whole, whole, line.start); // a row is as far from the first as it begins
+    emitCodes(line);
+  });
+  when(keys.weighs, [&] { emitProducts(rows, keys); });
+}
+
+/// What a softmax takes of a row's products.
+void QuantizedAttention::emitScores(const RowBlock &rows, const KeyBlock &keys, Value row, const Line &target) {
+  SmallVector<Value> at(rows.head);
+  at.push_back(k.add(rows.first, row));
+  SizeVector shape = k.sizesOf(ops.scores.getResult());
+  auto axis = static_cast<unsigned>(at.size());
+  SmallVector<Line> lines;
+  for (Value operand : ofScores.operands) {
+    if (operand == ops.scores.getResult()) {
+      lines.push_back(Line::at(sums, target.start, keyCount, target.count));
+      continue;
+    }
+    View view = k.broadcastView(k.bufferOf(operand), k.sizesOf(operand), shape);
+    Value start = headOffset(view, at);
+    if (keys.range.to)
+      start = k.add(start, k.mul(keys.range.from, k.strideOf(view.axes[axis])));
+    lines.push_back(Line::of(view, axis, start, target.count));
+  }
+  emitLine(k, target, ops.softmax.getInput(), ofScores.ops, ofScores.operands.getArrayRef(), lines);
+}
+
+/// What is multiplied of a row's weights.
+void QuantizedAttention::emitCodes(const Line &weights) {
+  if (!ofWeights.ops.empty())
+    emitLine(k, Line::at(left, weights.start, keyCount, weights.count), ops.weighted.getLhs(), ofWeights.ops,
+             ops.softmax.getResult(), weights);
+}
+
+/// The softmax of a row whose scores are made block by block: as of a row in one piece, whose sum is one of sums of as
+/// many elements.
+void QuantizedAttention::emitWeights(const KeyBlock &keys, Value row, const Line &line) {
+  Type element = k.elementOf(ops.softmax.getResult()), wide = k.b.getF64Type();
+  RowSpace space(k, {SizeExpr(1), atOnce}, {1}, keys.count);
+  View scores{weights, 0, {Axis{1, 1, true, std::nullopt}, Axis{atOnce, 1, true, std::nullopt}}};
+  auto reduce = [&](RowSpace &of, ds::ReduceKind kind, Value start) {
+    return of.reduce(kind, element, {&scores}, start, [](OpBuilder &, ValueRange v) { return v[0]; });
+  };
+  auto change = [&](llvm::function_ref<Value(OpBuilder &, Value)> body) {
+    space.map(scores, element, {&scores}, line.start, [&](OpBuilder &b, ValueRange v) { return body(b, v[0]); });
+  };
+  when(keys.findsGreatest, [&] {
+    Value most = reduce(space, ds::ReduceKind::max, line.start), before = k.load(greatest, row, element);
+    k.store(emitCombine(k.b, k.loc, ds::ReduceKind::max, before, most, element), greatest, row, element);
+  });
+  when(arith::OrIOp::create(k.b, k.loc, keys.addsUp, keys.weighs), [&] {
+    Value most = k.load(greatest, row, element);
+    change([&](OpBuilder &b, Value x) { return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, x, most)); });
+    when(keys.addsUp, [&] {
+      Value some = k.constant(mostPerBlock);
+      k.loop(k.constant(0), keys.count, some, [&](Value from) {
+        RowSpace part(k, {SizeExpr(1), SizeExpr(mostPerBlock)}, {1}, k.minimum(some, k.sub(keys.count, from)));
+        Value sum = arith::ExtFOp::create(k.b, k.loc, wide, reduce(part, ds::ReduceKind::sum, k.add(line.start, from)));
+        k.store(arith::AddFOp::create(k.b, k.loc, k.load(totals, row, wide), sum), totals, row, wide);
+      });
+    });
+    when(keys.weighs, [&] {
+      Value total = arith::TruncFOp::create(k.b, k.loc, element, k.load(totals, row, wide));
+      Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), total);
+      change([&](OpBuilder &b, Value x) { return arith::MulFOp::create(b, k.loc, x, inverse).getResult(); });
+      emitCodes(line);
+    });
+  });
+}
+
+/// Adds up what the block's values come to, and stores the result behind the last block.
+void QuantizedAttention::emitProducts(const RowBlock &rows, const KeyBlock &keys) {
+  Value zero = k.constant(0), one = k.constant(1);
+  Type element = k.elementOf(ops.weighted.getResult());
+  bool areSums = begun && storageType(element) == cast<MemRefType>(begun.getType()).getElementType();
+  auto begunAt = [&](Value row, Value column) { return k.add(k.mul(k.add(rows.number, row), productStride), column); };
+  auto store = [&](Value row, Value column, Value tile) {
+    if (begun)
+      storeLanes(k, tile, begun, begunAt(row, column), {});
+    if (!areSums)
+      storeLanes(k, toStorage(k.b, k.loc, tile, element), products, k.add(k.mul(row, productStride), column), {});
+  };
+  auto begin = [&](Value row, Value column) {
+    return loadLanes(k, weighting->accumulator, begun, begunAt(row, column), {});
+  };
+  llvm::function_ref<Value(Value, Value)> start = nullptr;
+  if (begun)
+    start = begin;
+  multiply(*weighting, ops.weighted, {left, zero, scoreStride, one}, rows.count, keys.count, k.index(result.back()),
+           valuePanels, store, start);
+  when(keys.isLast, [&] {
+    k.loop(zero, rows.count, one, [&](Value row) {
+      SmallVector<Value> at(rows.head);
+      at.push_back(k.add(rows.first, row));
+      Line to = Line::of(target, static_cast<unsigned>(at.size()), headOffset(target, at));
+      Line from = areSums ? Line::at(begun, begunAt(row, zero), result.back())
+                          : Line::at(products, k.mul(row, productStride), result.back());
+      emitLine(k, to, made, ofResult.ops, ops.weighted.getResult(), from);
+    });
   });
 }
 

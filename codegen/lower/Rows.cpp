@@ -17,7 +17,12 @@ namespace deepstride {
 /// neighbours.
 static constexpr int64_t rowChains = 4;
 
-RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced) : shape(shape), k(k) {
+int64_t elementsPerSum(const LoweringTarget &target) {
+  return elementsPerBlock(target.lanes <= 1 ? 1 : rowChains * target.lanes);
+}
+
+RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced, Value length)
+    : shape(shape), k(k), length(length) {
   for (unsigned axis = 0; axis < shape.size(); ++axis)
     (llvm::is_contained(reduced, static_cast<int64_t>(axis)) ? inner : outer).push_back(axis);
   for (unsigned axis : outer)
@@ -60,7 +65,7 @@ Value RowSpace::windowOf(const Loops &loops, size_t number, const LoopBlock *blo
   const View &view = loops.views[number];
   auto axes = llvm::to_vector(llvm::seq<unsigned>(0, static_cast<unsigned>(loops.sizes.size())));
   if (!block)
-    return k.memrefOf(view, loops.starts[number], axes);
+    return k.memrefOf(view, loops.starts[number], axes, length ? ArrayRef(length) : ArrayRef<Value>());
   return k.memrefOf(view, k.add(loops.starts[number], k.offsetAt(view, axes, block->from)), axes, block->counts);
 }
 

@@ -10,7 +10,8 @@ class RowOutput;
 
 class RowSpace {
 public:
-  RowSpace(KernelBuilder &k, llvm::ArrayRef<SizeExpr> shape, llvm::ArrayRef<int64_t> reduced);
+  /// `length`: how many elements of rows along one axis are taken; null for all.
+  RowSpace(KernelBuilder &k, llvm::ArrayRef<SizeExpr> shape, llvm::ArrayRef<int64_t> reduced, mlir::Value length = {});
 
   /// Loops over the rows of [begin, end) with one index per outer axis, and sets the launch grid.
   void forEachRow(llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
@@ -48,7 +49,11 @@ private:
   int64_t chainsOf(const Loops &loops);
 
   KernelBuilder &k;
+  mlir::Value length;
 };
+
+/// How many neighbours a row's sum in f32 has at most: of more, sums of so many are added up in f64.
+int64_t elementsPerSum(const LoweringTarget &target);
 
 /// Normalizes a row of ds.layer_norm or ds.rms_norm: the row of `input` over the space's shape becomes row `to` of
 /// `output` (empty: the same), or what `behind` makes of it does.

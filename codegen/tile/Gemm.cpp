@@ -106,7 +106,8 @@ struct Tile {
   const Matrix &lhs;
   Value depth;
   const Panel &panel;
-  SmallVector<Value> numbers;                                        // of the rows
+  SmallVector<Value> numbers; // of the rows
+  TileStart first = nullptr;
   SmallVector<Value> rows = {};                                      // places of the first elements, of all digits
   SmallVector<Value> zeroPoints = SmallVector<Value>(panel.vectors); // of the group, where there are some
 
@@ -195,6 +196,13 @@ struct Tile {
 
   /// What sums begin with: of digits what takes the bias off codes, and their zero points.
   SmallVector<Value> start() {
+    if (first) {
+      SmallVector<Value> sums;
+      for (Value row : numbers)
+        for (int64_t v = 0; v < panel.vectors; ++v)
+          sums.push_back(first(row, v));
+      return sums;
+    }
     if (!hasDigits())
       return zeros(micro.accumulator, rows.size() * panel.vectors);
     SmallVector<Value> points = zeroPointsOf(k, micro, panel, k.constant(0)), result;
@@ -406,12 +414,13 @@ static bool hasBlocks(int64_t rows, int64_t rowBlock, int64_t height) {
 }
 
 static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                              const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
+                              const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole,
+                              TileStart start) {
   Value zero = k.constant(0), one = k.constant(1);
   rowBlock = std::min(rowBlock, micro.tallest(panel.vectors));
   RowBlocks blocks(k, rows, rowBlock);
   auto emitBlock = [&](ArrayRef<Value> numbers, Value block) {
-    Tile tile{k, micro, lhs, depth, panel, SmallVector<Value>(numbers)};
+    Tile tile{k, micro, lhs, depth, panel, SmallVector<Value>(numbers), start};
     // Of several blocks, none is shorter than half of the tallest.
     bool isAlone = static_cast<int64_t>(numbers.size()) < (rowBlock + 1) / 2;
     SmallVector<Value> sums = tile.run(block, isAlone ? one : blocks.divisor);
@@ -454,13 +463,14 @@ static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const
 }
 
 void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
+                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole,
+                      TileStart start) {
   if (auto *squares = llvm::dyn_cast<SquareKernel>(&micro))
     return emitSquareProduct(k, *squares, lhs, rows, depth, panel, columns, sink);
   const auto &vectors = llvm::cast<VectorKernel>(micro);
   if (lhs.digits.totals)
     return emitSegmentProduct(k, vectors, lhs, rows, depth, panel, columns, sink);
-  emitVectorProduct(k, vectors, lhs, rows, depth, panel, columns, rowBlock, sink, areWhole);
+  emitVectorProduct(k, vectors, lhs, rows, depth, panel, columns, rowBlock, sink, areWhole, start);
 }
 
 } // namespace deepstride

@@ -41,15 +41,17 @@ constexpr int64_t mostRowsPerSweep = 512;
 /// Takes a finished vector: columns [vector * lanes, ...) of the panel in one row. Where `mask` is given, only the
 /// columns that it selects exist.
 using TileSink = llvm::function_ref<void(mlir::Value row, int64_t vector, mlir::Value value, mlir::Value mask)>;
+/// Gives what a vector's sums begin with, in the type of sums.
+using TileStart = llvm::function_ref<mlir::Value(mlir::Value row, int64_t vector)>;
 
 /// Emits the product of `rows` rows, at most mostRowsPerSweep for squares, with one panel, of which `columns` columns
 /// exist (null: all). Blocks have equally many rows, give or take one, and at most `rowBlock`. Rows are packed first
 /// where the micro-kernel multiplies squares (codegen/tile/Squares.h). With `areWhole` blocks of vectors have
 /// `rowBlock` rows, however few there are, and the sink takes the last one several times: the product without its path
-/// for few rows.
+/// for few rows. `start`, of vectors without codes: the chain goes on where a product before left it; null: at 0.
 void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, mlir::Value rows,
                       mlir::Value depth, const Panel &panel, mlir::Value columns, int64_t rowBlock, TileSink sink,
-                      bool areWhole = false);
+                      bool areWhole = false, TileStart start = nullptr);
 
 /// Emits code for all vectors of a panel, of which `columns` columns exist (null: all): once with null masks for a
 /// panel that is whole, once with those of a panel that is cut.
