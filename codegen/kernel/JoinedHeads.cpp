@@ -218,12 +218,6 @@ void JoinedHeads::write(Value batch, Value group, Value isOwner, RowRange range)
   writeParts(added, head, /*isOwner=*/false, scratch, zero, range);
 }
 
-Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
-  begin(batch, group, isOwner);
-  write(batch, group, isOwner);
-  return rows(batch, group, isOwner);
-}
-
 /// Results of at least so many bytes are written past the caches, which will not hold them until the next step: layers
 /// have one each for keys and values, and weights pass between two of them. Of smaller ones a whole model may stay.
 static constexpr int64_t leastAway = 1 << 20;

@@ -47,8 +47,6 @@ public:
   Matrix rows(mlir::Value batch, mlir::Value group, mlir::Value isOwner, RowRange range = {});
   /// Puts rows together, if they are not in what is yielded.
   void write(mlir::Value batch, mlir::Value group, mlir::Value isOwner, RowRange range = {});
-  /// All rows of a head.
-  Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
   /// The same, where rows that are read once are read where they are stored: only what is computed goes to scratch, and
   /// what has places that only a run knows.

@@ -8,7 +8,7 @@ namespace deepstride {
 /// Elements of a chain.
 static constexpr int64_t chainLength = 256;
 
-int64_t elementsPerBlock(int64_t chains) { return std::min(chainLength * chains, mostPerBlock); }
+static int64_t elementsPerBlock(int64_t chains) { return std::min(chainLength * chains, mostPerBlock); }
 
 // Blocks lie along the last loop, and along the one before it where the last is short.
 static void forEachBlock(KernelBuilder &k, ArrayRef<SizeExpr> sizes, int64_t chains,

@@ -7,9 +7,8 @@
 
 namespace deepstride {
 
-/// Elements of a block at most, and how many it has where `chains` of elements run side by side along the last loop.
+/// Elements of a block at most: as many as it has where vectors of neighbours are added up.
 constexpr int64_t mostPerBlock = 2048;
-int64_t elementsPerBlock(int64_t chains);
 
 /// Neighbouring places of some loops: where they begin along each, and how many there are.
 struct LoopBlock {
@@ -18,6 +17,7 @@ struct LoopBlock {
 
 /// Has `body` combine the elements of loops of these sizes into cells, of which each has a kind and holds its neutral
 /// element, in scalars or vectors: of all at once (null), or block by block, where it may be given the cells again.
+/// `chains` of elements run side by side along the last loop.
 void reduceBlocks(KernelBuilder &k, llvm::ArrayRef<SizeExpr> sizes, int64_t chains, mlir::Type element,
                   llvm::ArrayRef<ds::ReduceKind> kinds, llvm::ArrayRef<mlir::Value> cells,
                   llvm::function_ref<void(const LoopBlock *)> body);

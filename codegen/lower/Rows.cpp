@@ -17,10 +17,6 @@ namespace deepstride {
 /// neighbours.
 static constexpr int64_t rowChains = 4;
 
-int64_t elementsPerSum(const LoweringTarget &target) {
-  return elementsPerBlock(target.lanes <= 1 ? 1 : rowChains * target.lanes);
-}
-
 RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced, Value length)
     : shape(shape), k(k), length(length) {
   for (unsigned axis = 0; axis < shape.size(); ++axis)

@@ -52,9 +52,6 @@ private:
   mlir::Value length;
 };
 
-/// How many neighbours a row's sum in f32 has at most: of more, sums of so many are added up in f64.
-int64_t elementsPerSum(const LoweringTarget &target);
-
 /// Normalizes a row of ds.layer_norm or ds.rms_norm: the row of `input` over the space's shape becomes row `to` of
 /// `output` (empty: the same), or what `behind` makes of it does.
 void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const View &input, const View &output,

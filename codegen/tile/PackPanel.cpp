@@ -30,8 +30,9 @@ public:
       return inCase(isWhole(remaining), [&](bool isFull) { packGroups(isFull); });
     if (hasColumns && (isSame || isWidened) && interleave == 1)
       return packTransposed();
-    if (hasColumns && (isSame || isRounded) && micro.panel.isBF16() && interleave == 2)
-      return packTransposedPairs();
+    bool fillsWords = interleave > 1 && interleave * storageBytes(micro.panel) == 4;
+    if (hasColumns && (isSame || isRounded || isExtended) && fillsWords)
+      return packTransposedWords();
     packElements(none, depth, none, k.constant(width));
     fillSteps();
   }
@@ -135,37 +136,74 @@ private:
     packElements(whole, depth, none, k.constant(width));
   }
 
-  /// The same of pairs along K, which are transposed as words of 32 bits; columns that do not exist are loaded as 0.
-  void packTransposedPairs() {
-    Value size = k.constant(lanes), block = k.constant(2 * lanes), whole = k.mul(k.divide(depth, block), block);
-    auto halves = VectorType::get({2 * lanes}, storageType(micro.panel));
-    auto words = VectorType::get({lanes}, k.b.getI32Type()), bits = VectorType::get({lanes}, k.b.getI1Type());
-    SmallVector<int64_t> inOrder = llvm::to_vector(llvm::seq<int64_t>(0, 2 * lanes));
-    k.loop(none, whole, block, [&](Value row) {
-      k.loop(none, k.constant(width), size, [&](Value column) {
-        Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sle, k.add(column, size), remaining);
-        inCase(isFull, [&](bool isFull) {
-          SmallVector<Value> columns;
-          for (int64_t i = 0; i < lanes; ++i) {
-            Value here = k.add(column, k.constant(i)), mask;
-            if (!isFull)
-              mask = vector::BroadcastOp::create(
-                  k.b, k.loc, bits,
-                  arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, here, remaining).getResult());
-            Value first = load(from(row, here), mask), second = load(from(k.add(row, size), here), mask);
-            Value both = vector::ShuffleOp::create(k.b, k.loc, first, second, inOrder);
-            columns.push_back(vector::BitCastOp::create(k.b, k.loc, words, both));
-          }
-          Value group = k.divide(row, k.constant(2));
-          for (auto [i, line] : llvm::enumerate(transposeInRegisters(k.b, k.loc, std::move(columns)))) {
-            Value place = groupAt(k.add(group, k.constant(static_cast<int64_t>(i))), column);
-            storeLanes(k, vector::BitCastOp::create(k.b, k.loc, halves, line), panel, place, {});
-          }
+  /// The same of pairs or fours along K, which are transposed as words of 32 bits. Where loads can be masked, columns
+  /// that do not exist and what is missing of K are 0, else they go element by element.
+  void packTransposedWords() {
+    bool hasMasks = lanes >= 16;
+    Value size = k.constant(lanes), block = k.constant(interleave * lanes);
+    Value whole = k.mul(k.divide(depth, block), block), end = k.constant(width);
+    auto packBlocks = [&](Value firstRow, Value endRow, Value rows) {
+      k.loop(firstRow, endRow, block, [&](Value row) {
+        k.loop(none, end, size, [&](Value column) {
+          Value behind = k.add(column, size);
+          inCase(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sle, behind, remaining), [&](bool isFull) {
+            if (isFull || hasMasks)
+              packSquare(row, column, rows, isFull);
+            else
+              packElements(row, k.add(row, block), column, behind);
+          });
         });
       });
-    });
-    packElements(whole, depth, none, k.constant(width));
+    };
+    packBlocks(none, whole, {});
+    if (hasMasks)
+      return packBlocks(whole, depth, k.sub(depth, whole));
+    packElements(whole, depth, none, end);
     fillSteps();
+  }
+
+  /// As many columns as a vector has lanes, and as many words of each; `rows`: so many rows exist (null: all).
+  void packSquare(Value row, Value column, Value rows, bool isFull) {
+    // Numbers are converted in vectors of as many lanes as a native one has.
+    bool isWide = element == micro.panel || isa<IntegerType>(element);
+    int64_t parts = isWide ? 1 : interleave, each = lanes * interleave / parts;
+    auto raw = VectorType::get({each}, storageType(element)), bits = VectorType::get({each}, k.b.getI1Type());
+    auto words = VectorType::get({lanes}, k.b.getI32Type());
+    SmallVector<Value> columns;
+    for (int64_t i = 0; i < lanes; ++i) {
+      Value here = k.add(column, k.constant(i)), exists;
+      if (!isFull)
+        exists = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, here, remaining);
+      SmallVector<Value> loaded;
+      for (int64_t part = 0; part < parts; ++part) {
+        Value first = k.constant(part * each), mask;
+        if (rows)
+          mask = lanesBelow(k, each, k.sub(rows, first));
+        if (exists) {
+          Value all = vector::BroadcastOp::create(k.b, k.loc, bits, exists);
+          mask = mask ? arith::AndIOp::create(k.b, k.loc, mask, all).getResult() : all;
+        }
+        loaded.push_back(asPanel(loadLanes(k, raw, source.buffer, from(k.add(row, first), here), mask)));
+      }
+      while (loaded.size() > 1) {
+        auto inOrder = llvm::to_vector(llvm::seq<int64_t>(0, 2 * cast<VectorType>(loaded[0].getType()).getDimSize(0)));
+        for (size_t pair = 0; pair < loaded.size() / 2; ++pair)
+          loaded[pair] = vector::ShuffleOp::create(k.b, k.loc, loaded[2 * pair], loaded[2 * pair + 1], inOrder);
+        loaded.resize(loaded.size() / 2);
+      }
+      columns.push_back(vector::BitCastOp::create(k.b, k.loc, words, loaded[0]));
+    }
+    Value group = k.divide(row, k.constant(interleave));
+    Value groups = rows ? k.ceilDiv(rows, interleave) : Value();
+    auto line = VectorType::get({lanes * interleave}, storageType(micro.panel));
+    auto lineBits = VectorType::get({lanes * interleave}, k.b.getI1Type());
+    for (auto [number, square] : llvm::enumerate(transposeInRegisters(k.b, k.loc, std::move(columns)))) {
+      Value i = k.constant(static_cast<int64_t>(number)), mask;
+      if (groups)
+        mask = vector::BroadcastOp::create(
+            k.b, k.loc, lineBits, arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, i, groups).getResult());
+      storeLanes(k, vector::BitCastOp::create(k.b, k.loc, line, square), panel, groupAt(k.add(group, i), column), mask);
+    }
   }
 
   /// In blocks of rows whose lines of the panel stay in the level-1 cache while column after column is read. Columns
