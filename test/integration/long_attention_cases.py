@@ -140,11 +140,11 @@ def same_bits(folder):
             expect(alone[f"r{number}"].tobytes() == whole[entry:entry + 1].tobytes(), f"result {number} of entry {entry} has other bits alone")
 
 
-def scratches(package):
+def scratches(package, kind="attention"):
     """Bytes for each thread of every kernel of attention, as the package states them."""
     (variant,) = json.loads((package / "manifest.json").read_text())["variants"]
     return [entry["sizes"][launch["scratch"]] for entry in variant["entries"] for launch in entry["launches"]
-            if launch["kernel"].startswith("attention")]
+            if launch["kernel"].startswith(kind)]
 
 
 @case(seconds=12)
