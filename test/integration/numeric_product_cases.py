@@ -3,8 +3,8 @@ import itertools
 
 import numpy as np
 
-from kit import case
-from programs import Program, some
+from kit import case, processors
+from programs import EPSILON, VARIANTS, Program, some
 
 ODD = (1, 2, 3, 5, 7, 8, 13, 47, 48, 49, 97)
 BROADCAST = [([2, 3], [2, 3]), ([2, 3], [3]), ([1], [4]), ([], [2]), ([2, 1], [1, 3]), ([0], [1])]
@@ -40,6 +40,26 @@ def products(folder):
         left, right = [f"b{number}", *((k, m) if swap[0] else (m, k))], [f"c{number}", *((n, k) if swap[1] else (k, n))]
         matmul(p, [3, 7, 13], [1, 13, 50], swap, dims=(left, right))
     p.verify(folder)
+
+
+@case(seconds=10)
+def turned_operands(folder):
+    """Right operands whose columns lie together are packed in squares of words: pairs of 16 bits or of widened bytes, fours of bytes,
+    cut along K and at the last columns. Of two matrices, one lies behind the other, and a guard behind that."""
+    p = Program()
+    number = itertools.count()
+    kinds = [("i16", "i16"), ("ui8", "i8"), ("i8", "i8"), ("ui8", "ui8"), ("bf16", "bf16"), ("f32", "f32")]
+    for (left, right), dynamic in itertools.product(kinds, (False, True)):
+        for _ in range(3):
+            i, k, n = next(number), *(int(p.random.choice([p.random.integers(1, 140), p.random.choice(ODD), 64, 128])) for _ in "kn")
+            shapes, names = ([2, int(p.random.choice([1, 5, 40])), k], [2, n, k]), ([f"B{i}", f"M{i}", f"K{i}"], [f"B{i}", f"N{i}", f"K{i}"])
+            draw = lambda element, shape: p.random.integers(-9, 10, shape) if element[0] in "bf" else p.random.integers(
+                0 if element[0] == "u" else -128, 256 if element[0] == "u" else 128, shape)  # sums are exact, in f32, too
+            x, y = (p.input(draw(element, shape), element, dims if dynamic else None) for element, shape, dims in zip((left, right), shapes, names))
+            expected = x.array.astype(np.int64) @ y.array.astype(np.int64).swapaxes(1, 2)
+            result = "i32" if left[0] in "iu" else left
+            p.test("ds.matmul {0}, {1} transpose [false, true]", [x, y], result, ["?"] * 3 if dynamic else expected.shape, expected.astype(np.int32), rtol=EPSILON.get(result))
+    p.verify(folder, VARIANTS[:2] + [f"--mcpu={some(processors(), 1)[0]}"])
 
 
 @case(seconds=23)

@@ -3,10 +3,10 @@ import itertools
 
 import numpy as np
 
-from kit import case, processors, run_guarded
+from kit import case, processors
 from product_cases import COLUMNS, DEPTHS, ROWS, pairs
-from programs import rounded, some
-from products import CODES, FLOATS, NUMPY, Model, draw, extreme, highest, lowest, product
+from programs import some
+from products import CODES, NUMPY, Model, draw, extreme, highest, lowest, product
 
 BYTES = ("u8", "i8")
 MAKES = (draw, extreme, lowest, highest)
@@ -134,32 +134,6 @@ def byte_products_of_run_time_sizes(folder):
         sizes = {"m": int(count), "k": int(next(depths)), "n": int(next(columns)), "b": int(m.random.integers(0, 3)), "c": 2}
         make = next(makes)
         m.verify(package, m.feed(sizes, make), folder, about=f"{make.__name__} {sizes}:")
-
-
-@case(seconds=10)
-def turned_operands(folder):
-    """Columns that lie together are packed in squares of words, cut at both ends: of bytes, of those less a zero point, and of bf16.
-    Of batches, each matrix lies behind another one, and guards behind the last."""
-    m = Model("turned")
-    for left, right in itertools.product(BYTES, repeat=2):
-        a, turned = m.input(left, ["b", "m", "k"]), m.input(right, ["b", "n", "k"])
-        node = m.node("Transpose", [turned], perm=[0, 2, 1])
-        m.check(m.node("MatMulInteger", [a, node]), "i32", [a, turned], lambda a, b: integer_product(a, b.swapaxes(1, 2)))
-        zeros = m.drawn(left, (), extreme), m.drawn(right, (), extreme)
-        m.check(m.node("MatMulInteger", [a, node, *zeros]), "i32", [a, turned, *zeros],
-                lambda a, b, c, d: integer_product(a, b.swapaxes(1, 2), c, d))
-    a, turned = m.input("bf16", ["b", "m", "k"], draw), m.input("bf16", ["b", "n", "k"], draw)
-    m.check(m.node("MatMul", [a, m.node("Transpose", [turned], perm=[0, 2, 1])]), "bf16", [a, turned], lambda a, b: product(a, b.swapaxes(1, 2)), "k")
-    for cpu in some([*processors(), "host"], 2):
-        package = m.compiled(folder, f"--mcpu={cpu}")
-        for number in range(6):
-            k, n = (int(m.random.integers(0, 140)) if m.random.integers(2) else int(m.random.choice(choice)) for choice in (DEPTHS[:11], COLUMNS))
-            make, sizes = MAKES[number % 4], {"m": int(m.random.choice([1, 2, 13, 40])), "k": k, "n": n, "b": int(m.random.integers(1, 3))}
-            feed = m.feed(sizes, make)
-            found = m.verify(package, feed, folder, about=f"{make.__name__} {sizes} on {cpu}:")
-            if number < 2:
-                np.savez(folder / "given.npz", **{name: rounded(array, m.inputs[name][0]) if m.inputs[name][0] in FLOATS else array for name, array in feed.items()})
-                run_guarded(package, folder / "given.npz", found)
 
 
 def power(*shape):
