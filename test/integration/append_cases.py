@@ -1,9 +1,12 @@
 """Attention that puts its keys and values together: cached rows and new ones, heads that are normalized and turned on the
 way, parts of one product. Against NumPy in float64; without fusion and with other thread counts the bits are the same."""
+import re
+
 import numpy as np
 
 from head_cases import attention
 from kit import case, compile_model, expect, processors, run_package, tool
+from long_attention_cases import scratches
 from programs import SEED, some
 
 SIZES = [{"b": b, "s": s, "p": p} for b, s, p in ((1, 1, 0), (1, 1, 1), (2, 1, 7), (3, 5, 13), (1, 3, 70), (0, 2, 3), (2, 13, 0), (1, 1, 131))]
@@ -270,3 +273,32 @@ def states_take_new_rows_in_place(folder):
                                f"{cpu} {heads}:{groups} at {place}, {threads} threads: wrong cache (DS_SEED={SEED})")
                         expect(all(cache[part].tobytes() == caches[1][part].tobytes() for part in cache), f"{threads} threads: other bits (DS_SEED={SEED})")
                 place += count
+
+
+@case(seconds=6)
+def single_rows_in_place(folder):
+    """A single query, heads of which share keys that threads share: rows that a cache holds are read where they lie, with as much
+    scratch for each room."""
+    random, (cpu,) = np.random.default_rng([SEED, 1]), some(processors(), 1)
+    found = []
+    for heads, groups, depth, room in ((6, 2, 16, 1100), (6, 2, 16, 2500), (4, 4, 32, 70)):
+        q, n = heads * depth, groups * depth
+        text = STATES.format(heads=heads, groups=groups, depth=depth, room=room, q=q, n=n, qn=q + n, columns=q + 2 * n)
+        text = re.sub(r"\?x(?!f)", "1x", text.replace('"s"', "1")).replace('[window else 0xFFF0000000000000] past ["p"] right 0 ', "")
+        (folder / "m.mlir").write_text(text)
+        tool("ds-opt", folder / "m.mlir", "-o", folder / "m.dsp", f"--mcpu={cpu}")
+        found.append(scratches(folder / "m.dsp"))
+        cache, keys, values = {threads: {} for threads in (1, 2, 3, 5)}, np.zeros((2, groups, room, depth)), np.zeros((2, groups, room, depth))
+        for place in (0, 1, 2):
+            env = {"x": random.standard_normal((2, 1, q + 2 * n)), "m": np.zeros(place), "cos": np.ones((1, depth)), "sin": np.zeros((1, depth))}
+            np.savez(folder / "inputs.npz", **{name: array.astype(np.float32) for name, array in env.items()})
+            parts = [part.reshape(2, 1, -1, depth).transpose(0, 2, 1, 3) for part in np.split(env["x"].astype(np.float32).astype(np.float64), [q, q + n], 2)]
+            keys[:, :, place], values[:, :, place] = parts[1][:, :, 0], parts[2][:, :, 0]
+            expected = attention(parts[0], keys, values, 0.3).transpose(0, 2, 1, 3)
+            for threads in cache:
+                for given in guarded_steps(folder, threads, first=place == 0):
+                    expect(np.abs(given["y"] - expected).max() < 5e-5, f"{cpu} {heads}:{groups} at {place}, {threads} threads: wrong context (DS_SEED={SEED})")
+                    expect((given["k"] == keys.astype(np.float32)).all() and (given["v"] == values.astype(np.float32)).all(), f"{cpu}: wrong cache")
+                    cache[threads] |= given
+                    expect(cache[threads]["y"].tobytes() == cache[1]["y"].tobytes(), f"{threads} threads: other bits (DS_SEED={SEED})")
+    expect(found[0] == found[1] and len(found[0]) == 1, f"{cpu}: scratch for 1100 places is {found[0]}, for 2500 {found[1]}")
