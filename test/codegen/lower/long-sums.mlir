@@ -1,14 +1,14 @@
 // Sums of f32 in blocks, which are added up in f64, and axes of a row that are one loop.
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 
-// Two axes without a gap are one: a block is 256 steps of four vectors.
+// Two axes without a gap are one: a block is 256 steps of four vectors, but 2,048 elements at most.
 // CHECK-LABEL: func.func @joined
 // CHECK-DAG: %[[TOTAL:.*]] = memref.alloca() : memref<f64>
 // CHECK: memref.store %{{.*}}, %[[TOTAL]][]
 // CHECK: %[[ALL:.*]] = arith.muli %arg3, %arg4
-// CHECK: scf.for %[[FROM:.*]] = %{{.*}} to %[[ALL]] step %c8192
+// CHECK: scf.for %[[FROM:.*]] = %{{.*}} to %[[ALL]] step %c2048
 // CHECK: %[[REST:.*]] = arith.subi %[[ALL]], %[[FROM]]
-// CHECK: %[[COUNT:.*]] = arith.minsi %c8192{{.*}}, %[[REST]]
+// CHECK: %[[COUNT:.*]] = arith.minsi %c2048{{.*}}, %[[REST]]
 // CHECK: memref.reinterpret_cast %arg0 to offset: [{{.*}}], sizes: [%[[COUNT]]], strides: [1]
 // CHECK: linalg.generic
 // CHECK-SAME: iterator_types = ["reduction"]
