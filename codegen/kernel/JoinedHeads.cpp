@@ -247,7 +247,7 @@ void JoinedHeads::reservePieces(bool isShared, std::optional<SizeExpr> atOnce) {
     part.rows.reserve();
     if (!part.rows.isStored()) {
       auto fixed = part.count.constant();
-      bool isLess = !atOnce || (fixed && *fixed <= *atOnce->constant());
+      bool isLess = !atOnce || (fixed && *fixed <= atOnce->constant().value_or(0));
       part.scratch = k->scratchOf(storageType(element), (isLess ? part.count : *atOnce) * shape[3]);
     }
   }

@@ -145,7 +145,8 @@ Matrix HeadOperand::madeLines(const HeadGroup &group, RowRange range, Value targ
   unsigned line = isTurned ? row : column, other = isTurned ? column : row;
   Value from = headOffset(group.at), stride = k->strideOf(view.axes[other]), one = k->constant(1), some;
   if (range.to) {
-    from = k->add(from, k->mul(range.from, k->strideOf(view.axes[ofTokens])));
+    if (view.axes[ofTokens].present)
+      from = k->add(from, k->mul(range.from, k->strideOf(view.axes[ofTokens])));
     some = k->sub(range.to, range.from);
   }
   auto countOf = [&](unsigned axis) { return some && axis == ofTokens ? some : Value(); };

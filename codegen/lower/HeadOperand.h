@@ -41,7 +41,7 @@ public:
 
   /// Which axis of a matrix, 0 or 1, counts keys.
   void setTokens(unsigned axis) { tokens = axis; }
-  /// Whether some tokens can be put together without the others.
+  /// Whether some tokens can be put together without the others: those are rows.
   bool isDivisible() const { return !joined || (shown.isTurned ? 1 : 0) == tokens; }
   /// Makes room for so many tokens of a head; `isShared`: threads may meet one head.
   void reserve(bool isShared, const SizeExpr &atOnce);

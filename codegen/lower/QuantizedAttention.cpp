@@ -66,6 +66,8 @@ LogicalResult QuantizedAttention::run() {
   }
   keys->setTokens(ops.scores.getTranspose()[1] ? 0 : 1);
   values->setTokens(ops.weighted.getTranspose()[1] ? 1 : 0);
+  if (!keys->isDivisible() || !values->isDivisible())
+    return ops.softmax.emitOpError("shares a kernel with keys or values whose tokens are not the rows that are joined");
   repeat = keys->repeat();
   if (values->repeat() != repeat)
     return ops.softmax.emitOpError("shares a kernel with keys that other heads share than values");

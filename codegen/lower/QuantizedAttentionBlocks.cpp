@@ -65,8 +65,7 @@ void QuantizedAttention::reserve() {
   for (auto [micro, size] : {std::pair(scoring.get(), query.back()), std::pair(weighting.get(), result.back())})
     widest = std::max(widest, size.constant().value_or(1) * storageBytes(micro->panel));
   int64_t block = std::clamp(panelBytes / widest / mostPerBlock * mostPerBlock, mostPerBlock, mostKeys);
-  bool areFew = (fixedKeys && *fixedKeys <= block) || !keys->isDivisible() || !values->isDivisible();
-  atOnce = areFew ? keyCount : SizeExpr(block);
+  atOnce = fixedKeys && *fixedKeys <= block ? keyCount : SizeExpr(block);
   int64_t tile = ds::scheduleOf(ops.scores).getRows(), mostRows = 4 * tile, underSweep = rowsPerSweep;
   if (fixedRows) {
     mostRows = std::clamp<int64_t>(*fixedRows, 1, mostRows);
@@ -249,7 +248,7 @@ void QuantizedAttention::emitScores(const RowBlock &rows, const KeyBlock &keys, 
     }
     View view = k.broadcastView(k.bufferOf(operand), k.sizesOf(operand), shape);
     Value start = headOffset(view, at);
-    if (keys.range.to)
+    if (keys.range.to && view.axes[axis].present)
       start = k.add(start, k.mul(keys.range.from, k.strideOf(view.axes[axis])));
     lines.push_back(Line::of(view, axis, start, target.count));
   }

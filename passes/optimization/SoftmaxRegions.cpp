@@ -94,7 +94,8 @@ public:
     OpOperand *keys = takeSteps(products.scores.getRhsMutable()),
               *values = takeSteps(products.weighted.getRhsMutable());
     takeShown(keys, values);
-    takeRows({queries, keys, values});
+    takeRows({queries, keys, values}, {true, products.scores.getTranspose()[1] != areKeysTurned,
+                                       products.weighted.getTranspose()[1] == areValuesTurned});
     return {region, last};
   }
 
@@ -209,23 +210,25 @@ private:
     ds::ShownHeads ofKeys = shownBy(keys), ofValues;
     if (!yieldsValues) // else they lie as they are yielded
       ofValues = shownBy(values);
-    auto take = [&](OpOperand *&read, const ds::ShownHeads &shown) {
+    auto take = [&](OpOperand *&read, const ds::ShownHeads &shown, bool &isTurned) {
       for (Operation *op : shown.ops) {
-        if (ofKeys.repeat != ofValues.repeat && !isa<ds::TransposeOp>(op))
+        auto transpose = dyn_cast<ds::TransposeOp>(op);
+        if (ofKeys.repeat != ofValues.repeat && !transpose)
           return;
+        isTurned ^= transpose && !keepsLastAxis(transpose);
         takeBefore(read, op);
         read = &op->getOpOperand(0);
       }
     };
-    take(keys, ofKeys);
-    take(values, ofValues);
+    take(keys, ofKeys, areKeysTurned);
+    take(values, ofValues, areValuesTurned);
   }
 
   /// Whether the op that has the use reads nothing else: windows have one reader.
   static bool isRead(OpOperand *use) { return llvm::count(use->getOwner()->getOperands(), use->get()) == 1; }
 
-  /// Rows that are computed or put together, and windows of what is in memory.
-  void takeRows(ArrayRef<OpOperand *> operands) {
+  /// Rows that are computed or put together, where those are tokens, and windows of what is in memory.
+  void takeRows(ArrayRef<OpOperand *> operands, ArrayRef<bool> areTokens) {
     RowReader reader{products.softmax, SmallVector<OpOperand *>(operands), {}};
     for (Operation *op : region)
       for (OpOperand &operand : op->getOpOperands())
@@ -233,8 +236,8 @@ private:
           reader.others.push_back(operand.get());
     SmallVector<OpOperand *> inPlace;
     bool haveHeads = sizesOf(products.softmax.getResult()).size() == 4; // of rows: [batch, head, token, feature]
-    for (OpOperand *operand : operands)
-      if (isRead(operand) && !(haveHeads && takeComputedRows(reader, *operand, region, last, analysis)))
+    for (auto [operand, haveTokens] : llvm::zip_equal(operands, areTokens))
+      if (isRead(operand) && !(haveHeads && haveTokens && takeComputedRows(reader, *operand, region, last, analysis)))
         inPlace.push_back(operand);
     for (OpOperand *operand : inPlace)
       takeIn(windowChain(*operand, analysis, /*keepsRows=*/false), *operand, region, analysis);
@@ -263,7 +266,7 @@ private:
   SizeAnalysis &analysis;
   OpSet region;
   Operation *last = nullptr;
-  bool yieldsValues = false;
+  bool yieldsValues = false, areKeysTurned = false, areValuesTurned = false;
 };
 
 } // namespace
