@@ -36,8 +36,6 @@ private:
                     const std::optional<BlockWindow> &window, mlir::Value isAgain);
   void note(const Panels &p, const RowBlock &block, mlir::Value isMissed);
   mlir::Value negated(mlir::Value condition);
-  /// Emits the body for where the condition (null: always) holds.
-  void when(mlir::Value condition, llvm::function_ref<void()> body);
   static RowRange rangeOf(const KeyBlock &keys) { return keys.isOnly ? RowRange{} : RowRange{keys.begin, keys.end}; }
   /// What was summed before, times the factor of a row.
   mlir::Value shrunk(mlir::Value old, mlir::Value factor);

@@ -154,7 +154,7 @@ void AttentionLowering::emitPanels() {
         Value isAgain = arith::CmpIOp::create(b, k.loc, arith::CmpIPredicate::eq, round, one);
         Value takesPart = arith::SelectOp::create(b, k.loc, isAgain, loadCell(p.anyMissed),
                                                   arith::ConstantOp::create(b, k.loc, b.getBoolAttr(true)));
-        when(takesPart, [&] {
+        k.when(takesPart, [&] {
           forEachKeyBlock(p.atOnce, [&](const KeyBlock &keys) {
             forEachBlock([&](const RowBlock &block) { emitBlock(p, block, keys, isAgain); });
           });
@@ -164,15 +164,6 @@ void AttentionLowering::emitPanels() {
   });
   if (const auto *squares = llvm::dyn_cast<SquareKernel>(micro.get()))
     squares->release(k);
-}
-
-void AttentionLowering::when(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(k.b, k.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(k.b);
-  k.b.setInsertionPointToStart(branch.thenBlock());
-  body();
 }
 
 void AttentionLowering::forEachGroup(llvm::function_ref<void(const HeadGroup &)> body) {
@@ -233,7 +224,7 @@ Matrix AttentionLowering::rowsOf(std::optional<JoinedHeads> &joined, const View 
 /// Packs the keys of the block and their values, unless that is done.
 void AttentionLowering::emitPack(const Panels &p, const HeadGroup &group, const KeyBlock &keys) {
   Value isOther = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne, loadCell(p.packedBegin), keys.begin);
-  when(isOther, [&] {
+  k.when(isOther, [&] {
     storeCell(keys.begin, p.packedBegin);
     Value zero = k.constant(0), one = k.constant(1), count = k.sub(keys.end, keys.begin);
     for (auto *joined : {&joinedKeys, &joinedValues})
@@ -287,7 +278,7 @@ void AttentionLowering::emitBlock(const Panels &p, const RowBlock &block, const 
   Value takesPart = arith::SelectOp::create(b, loc, isAgain, isMissed, meets);
   begin = arith::SelectOp::create(b, loc, isAgain, k.constant(0), begin);
   end = arith::SelectOp::create(b, loc, isAgain, k.index(key[2]), end);
-  when(takesPart, [&] {
+  k.when(takesPart, [&] {
     KeyBlock part = keys;
     if (!keys.isOnly) {
       part.isFirst = compare(arith::CmpIPredicate::sle, keys.begin, begin);
@@ -406,7 +397,7 @@ void AttentionLowering::emitProducts(const Panels &p, const RowBlock &block, con
                          sum = addedTo(p.sums, place, memref::LoadOp::create(b, loc, p.factors, row), tile, keys);
                          storeLanes(k, sum, p.sums, place, {});
                        }
-                       when(isDone, [&] {
+                       k.when(isDone, [&] {
                          Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
                                                                    memref::LoadOp::create(b, loc, p.inverse, row));
                          Value position = k.add(k.mul(k.add(block.first, row), results.rowStride), column);
@@ -417,7 +408,7 @@ void AttentionLowering::emitProducts(const Panels &p, const RowBlock &block, con
                      });
   });
   if (takesExtremes)
-    when(isDone, [&] {
+    k.when(isDone, [&] {
       k.loop(zero, count, one, [&](Value row) {
         emitRowExtremes(k, op->getResult(0), resultView, {batch, block.head, k.add(block.first, row)});
       });

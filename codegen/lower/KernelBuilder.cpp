@@ -126,6 +126,15 @@ void KernelBuilder::loop(Value from, Value to, Value step, llvm::function_ref<vo
   emit(loop.getInductionVar());
 }
 
+void KernelBuilder::when(Value condition, llvm::function_ref<void()> emit) {
+  if (!condition)
+    return emit();
+  auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emit();
+}
+
 void KernelBuilder::loopNest(ArrayRef<SizeExpr> nest, llvm::function_ref<void(ArrayRef<Value>)> emit) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Value> indices;

@@ -74,6 +74,8 @@ public:
 
   /// for (i = from; i < to; i += step) body(i)
   void loop(mlir::Value from, mlir::Value to, mlir::Value step, llvm::function_ref<void(mlir::Value)> body);
+  /// if (condition) body(), always where the condition is null
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
   /// Loops over all axes, outermost first; hands over the loop indices.
   void loopNest(llvm::ArrayRef<SizeExpr> sizes, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
   /// Splits a linear index into one index per axis.

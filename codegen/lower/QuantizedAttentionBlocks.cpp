@@ -50,15 +50,6 @@ void QuantizedAttention::multiply(const MicroKernel &micro, ds::MatmulOp op, con
   });
 }
 
-void QuantizedAttention::when(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(k.b, k.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(k.b);
-  k.b.setInsertionPointToStart(branch.thenBlock());
-  body();
-}
-
 void QuantizedAttention::reserve() {
   auto fixedKeys = keyCount.constant(), fixedRows = result[batch.size()].constant();
   int64_t widest = 1; // bytes of a key, or of its value
@@ -171,7 +162,7 @@ void QuantizedAttention::emitSweeps(const HeadGroup &group, Value shared) {
         block.isLast = both(isLastRound, equals(end, keyEnd));
         emitKeys(group, block);
         emitBlocks(from, to, [&](const RowBlock &rows) {
-          when(both(isFirstRound, equals(begin, zero)), [&] { emitStart(rows); });
+          k.when(both(isFirstRound, equals(begin, zero)), [&] { emitStart(rows); });
           emitRows(rows, block);
         });
       });
@@ -186,7 +177,7 @@ void QuantizedAttention::emitKeys(const HeadGroup &group, const KeyBlock &block)
       return body();
     Value begin = block.range.from, isOther = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne,
                                                                     memref::LoadOp::create(k.b, k.loc, cell), begin);
-    when(condition ? both(condition, isOther) : isOther, [&] {
+    k.when(condition ? both(condition, isOther) : isOther, [&] {
       memref::StoreOp::create(k.b, k.loc, begin, cell);
       body();
     });
@@ -231,7 +222,7 @@ void QuantizedAttention::emitRows(const RowBlock &rows, const KeyBlock &keys) {
     emitSoftmaxRow(k, space, ops.softmax, whole, whole, line.start); // a row is as far from the first as it begins
     emitCodes(line);
   });
-  when(keys.weighs, [&] { emitProducts(rows, keys); });
+  k.when(keys.weighs, [&] { emitProducts(rows, keys); });
 }
 
 /// What a softmax takes of a row's products.
@@ -274,14 +265,14 @@ void QuantizedAttention::emitWeights(const KeyBlock &keys, Value row, const Line
   auto change = [&](llvm::function_ref<Value(OpBuilder &, Value)> body) {
     space.map(scores, element, {&scores}, line.start, [&](OpBuilder &b, ValueRange v) { return body(b, v[0]); });
   };
-  when(keys.findsGreatest, [&] {
+  k.when(keys.findsGreatest, [&] {
     Value most = reduce(space, ds::ReduceKind::max, line.start), before = k.load(greatest, row, element);
     k.store(emitCombine(k.b, k.loc, ds::ReduceKind::max, before, most, element), greatest, row, element);
   });
-  when(arith::OrIOp::create(k.b, k.loc, keys.addsUp, keys.weighs), [&] {
+  k.when(arith::OrIOp::create(k.b, k.loc, keys.addsUp, keys.weighs), [&] {
     Value most = k.load(greatest, row, element);
     change([&](OpBuilder &b, Value x) { return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, x, most)); });
-    when(keys.addsUp, [&] {
+    k.when(keys.addsUp, [&] {
       Value some = k.constant(mostPerBlock);
       k.loop(k.constant(0), keys.count, some, [&](Value from) {
         RowSpace part(k, {SizeExpr(1), SizeExpr(mostPerBlock)}, {1}, k.minimum(some, k.sub(keys.count, from)));
@@ -289,7 +280,7 @@ void QuantizedAttention::emitWeights(const KeyBlock &keys, Value row, const Line
         k.store(arith::AddFOp::create(k.b, k.loc, k.load(totals, row, wide), sum), totals, row, wide);
       });
     });
-    when(keys.weighs, [&] {
+    k.when(keys.weighs, [&] {
       Value total = arith::TruncFOp::create(k.b, k.loc, element, k.load(totals, row, wide));
       Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), total);
       change([&](OpBuilder &b, Value x) { return arith::MulFOp::create(b, k.loc, x, inverse).getResult(); });
@@ -318,7 +309,7 @@ void QuantizedAttention::emitProducts(const RowBlock &rows, const KeyBlock &keys
     start = begin;
   multiply(*weighting, ops.weighted, {left, zero, scoreStride, one}, rows.count, keys.count, k.index(result.back()),
            valuePanels, store, start);
-  when(keys.isLast, [&] {
+  k.when(keys.isLast, [&] {
     k.loop(zero, rows.count, one, [&](Value row) {
       SmallVector<Value> at(rows.head);
       at.push_back(k.add(rows.first, row));

@@ -64,7 +64,6 @@ private:
                 mlir::Value columns, mlir::Value panels,
                 llvm::function_ref<void(mlir::Value, mlir::Value, mlir::Value)> sink,
                 llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> start = nullptr);
-  void when(mlir::Value condition, llvm::function_ref<void()> body);
   mlir::Value both(mlir::Value x, mlir::Value y) { return mlir::arith::AndIOp::create(k.b, k.loc, x, y); }
   mlir::Value equals(mlir::Value x, mlir::Value y) {
     return mlir::arith::CmpIOp::create(k.b, k.loc, mlir::arith::CmpIPredicate::eq, x, y);
