@@ -196,6 +196,12 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
       attention.machine = options.machine;
       pm.addPass(createRoundAttention(attention));
     }
+    if (!options.trains) { // before products, too; there filters are computed
+      RoundFiltersOptions filters;
+      filters.type = options.round;
+      filters.machine = options.machine;
+      pm.addPass(createRoundFilters(filters));
+    }
     RoundProductsOptions round;
     round.type = options.round;
     round.computed = options.trains;

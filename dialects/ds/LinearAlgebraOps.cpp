@@ -184,6 +184,11 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
   Type element = sumType(input.elementType, weight.elementType);
   if (!element)
     return inference.error("C2: operand and weight have different element types");
+  if (getWide()) {
+    if (!element.isBF16())
+      return inference.error("C6: wide convolutions have operands of bf16");
+    element = Float32Type::get(getContext());
+  }
   size_t spatial = static_cast<size_t>(input.rank() - 2);
   if (getStrides().size() != spatial || getDilations().size() != spatial || getPads().size() != 2 * spatial ||
       !allAtLeast(getStrides(), 1) || !allAtLeast(getDilations(), 1) || !allAtLeast(getPads(), 0) ||

@@ -275,16 +275,17 @@ def DS_ConvOp : DS_TensorOp<"conv", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let summary = "convolution over the spatial axes of [batch, channel, ...]";
   let description = [{
     Weight [M, C / groups, kernel...]; `pads` lists the beginnings of all axes, then the ends. Integers of 8 or 16 bits
-    are summed in i32. Gone after: codegen.
+    are summed in i32. With `wide` the operands are bf16, and what they are summed in, and the result, f32. Gone after:
+    codegen.
 
     Constraints: C1 rank at least 3, equal for operand and weight; C2 one element type, or integers of 8 or 16 bits; C3 strides, dilations and pads
     match the spatial rank and are legal; C4 channels are groups times the weight's; C5 the bias is [M], in
-    the type of the result.
+    the type of the result; C6 `wide` stands for operands of bf16.
 
     Example: `%2 = ds.conv %0, %1 strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>`
   }];
   let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$groups, UnitAttr:$wide);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = [{$input `,` $weight (`,` $bias^)? `strides` $strides `pads` $pads `dilations` $dilations
                          `groups` $groups attr-dict `:` functional-type(operands, results)}];

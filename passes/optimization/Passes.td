@@ -176,11 +176,26 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     linear take them as bf16 (`wide`); else, and for f16 and convolutions, they are rounded and widened again where they
     are made, which multiplies the same numbers.
 
-    Fails where no product was rounded, and no attention before. Reports: products rounded; remarks say why one is not.
+    Fails where no product was rounded, and no attention or convolution before. Reports: products rounded; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">,
                  Option<"computed", "computed", "bool", "false", "also round what is computed while the program runs">,
+                 Option<"machine", "machine", "std::string", "\"512\"", "bits of a vector, and instructions with their rates">];
+}
+
+def RoundFilters : Pass<"ds-round-filters", "::mlir::ModuleOp"> {
+  let summary = "multiply images and filters in bf16 or f16 and sum in f32";
+  let description = [{
+    Every `ds.conv` of f32 with constant filters rounds both operands to `type`, bf16 or f16, and sums in f32: where the
+    machine multiplies pairs of bf16 faster than f32, as bf16 (`wide`), else rounded and widened again, which multiplies
+    the same numbers. An element of the result changes by at most what `ds-round-products` says of products, K being the
+    taps of a filter. Filters that have a group for themselves, or two of them, walk over the image as they are, and stay
+    f32, as do filters of which f16 cannot hold a finite element. Reports: convolutions rounded; remarks say why one is
+    not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">,
                  Option<"machine", "machine", "std::string", "\"512\"", "bits of a vector, and instructions with their rates">];
 }
 

@@ -87,6 +87,11 @@ std::optional<ProductKernel> fastestKernel(const Machine &machine, const Product
   return best;
 }
 
+bool multipliesPairs(const Machine &machine) {
+  auto found = machine.rates.find(ProductKernel::bfloat_dot);
+  return found != machine.rates.end() && found->second > machine.rates.at(ProductKernel::multiply_add);
+}
+
 /// Time of a step of K for one vector of a tile of so many vectors, in units of its multiply-add: every step loads a
 /// vector of each column and broadcasts an element of each row, so that narrow tiles are bound by loads. Measured with
 /// f32 on 512 bits, shares of the FMA peak: 8 x 3 85 %, 14 x 2 81 %, 6 x 4 83 %, 24 x 1 62 %.

@@ -35,6 +35,9 @@ struct ProductShape {
 std::optional<ds::ProductKernel> fastestKernel(const Machine &machine, const ProductShape &shape,
                                                llvm::SmallVectorImpl<ds::ProductKernel> &others);
 
+/// Whether operands that lie in no package are multiplied in pairs of bf16 faster than in f32.
+bool multipliesPairs(const Machine &machine);
+
 struct Tile {
   int64_t rows, columns;
 };

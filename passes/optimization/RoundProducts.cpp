@@ -11,13 +11,11 @@
 //   %y = ds.matmul %a, %b transpose [true, false]  =>  %y = ds.matmul %na, %nb transpose [true, false] {wide}
 //
 // Codes of quantized weights, and f16 that stands beside them, stay what they are: only rows are rounded.
-#include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
+#include "passes/optimization/HalfRange.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/ProductCosts.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_ROUNDPRODUCTS
@@ -28,54 +26,6 @@ using namespace mlir;
 using namespace deepstride;
 
 namespace {
-
-/// Says which weights f16 cannot hold, each looked at once.
-class HalfRange {
-public:
-  explicit HalfRange(RecipeBook &recipes) : recipes(recipes) {}
-
-  /// Why the weight stays as it is; empty where no finite element becomes infinite.
-  std::string refuse(Value value) {
-    auto weight = value.getDefiningOp<ds::WeightOp>();
-    auto constant = value.getDefiningOp<ds::ConstantOp>();
-    Attribute key = weight ? Attribute(weight.getRecipeAttr()) : Attribute(constant.getValue());
-    auto [found, isNew] = reasons.try_emplace(key);
-    if (isNew)
-      found->second =
-          weight ? refuse(recipes.recipeOf(weight)) : refuse(HostTensor::fromAttribute(elementsOf(constant)), "");
-    return found->second;
-  }
-
-  /// Whether a weight could not be read, which was diagnosed.
-  bool isBroken = false;
-
-private:
-  static DenseElementsAttr elementsOf(ds::ConstantOp constant) { return cast<DenseElementsAttr>(constant.getValue()); }
-
-  std::string refuse(ds::RecipeOp recipe) {
-    auto elements = evaluator.evaluate(recipe);
-    if (succeeded(elements))
-      return refuse(*elements, " '" + recipe.getSymName() + "'");
-    isBroken = true;
-    return "its weight cannot be read";
-  }
-
-  static std::string refuse(const HostTensor &elements, const Twine &name) {
-    constexpr float beyond = 65520; // what is less is rounded to 65504
-    float greatest = 0;
-    for (float element :
-         ArrayRef(reinterpret_cast<const float *>(elements.data), static_cast<size_t>(elements.count())))
-      if (std::isfinite(element))
-        greatest = std::max(greatest, std::fabs(element));
-    if (greatest < beyond)
-      return "";
-    return llvm::formatv("its weight{0} has an element of magnitude {1:e3}; f16 ends at 65504", name, greatest).str();
-  }
-
-  RecipeBook &recipes;
-  RecipeEvaluator evaluator;
-  llvm::DenseMap<Attribute, std::string> reasons;
-};
 
 struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassReport {
   using Base::Base;
@@ -120,35 +70,34 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
         if (isa<ds::MatmulOp, ds::ConvOp>(op) && roundComputed(op, isFaster, rounded, widened))
           count("products rounded");
       });
-    else
-      getOperation().walk([&](ds::ConvOp op) {
-        if (typeOf(op.getInput()).getElementType().isF32())
-          op.emitRemark() << "convolution not rounded: no kernel multiplies images of " << type
-                          << ", which it gathers as f32";
-      });
     eraseUnusedRecipes(getOperation());
-    if (rounded.empty() && widened.empty() && !hasRoundedAttention()) {
+    if (rounded.empty() && widened.empty() && !isRoundedBefore()) {
+      bool hasFilters = getOperation().walk([](ds::ConvOp) { return WalkResult::interrupt(); }).wasInterrupted();
+      if (first.empty())
+        first = std::string("there is no product with a weight") +
+                (hasFilters ? ", and no convolution was, which --report explains" : "");
       getOperation().emitError("ds-round-products: no product was rounded: ")
-          << (first.empty() ? "there is no product with a weight" : first) << "; --precision=" << type
-          << " would change nothing";
+          << first << "; --precision=" << type << " would change nothing";
       signalPassFailure();
     }
   }
 
-  /// ds-round-attention comes first, and is enough.
-  bool hasRoundedAttention() {
+  /// Whether ds-round-attention or ds-round-filters, which come first, found something: either is enough.
+  bool isRoundedBefore() {
+    Type narrow = type == "f16" ? Type(Float16Type::get(&getContext())) : BFloat16Type::get(&getContext());
+    auto isRounded = [&](Operation *op) {
+      if (auto attention = dyn_cast<ds::AttentionOp>(op))
+        return attention.getRounds().has_value();
+      auto convolution = dyn_cast<ds::ConvOp>(op);
+      return convolution && (convolution.getWide() || (widenedFrom(convolution.getInput(), narrow) &&
+                                                       widenedFrom(convolution.getWeight(), narrow)));
+    };
     return getOperation()
-        .walk([](ds::AttentionOp op) { return op.getRounds() ? WalkResult::interrupt() : WalkResult::advance(); })
+        .walk([&](Operation *op) { return isRounded(op) ? WalkResult::interrupt() : WalkResult::advance(); })
         .wasInterrupted();
   }
 
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-  /// Whether operands that lie in no package are multiplied in pairs of bf16 faster than in f32.
-  static bool multipliesPairs(const Machine &machine) {
-    auto found = machine.rates.find(ds::ProductKernel::bfloat_dot);
-    return found != machine.rates.end() && found->second > machine.rates.at(ds::ProductKernel::multiply_add);
-  }
 
   /// What a value of f32 was widened from, where that is of the type.
   static Value widenedFrom(Value value, Type narrow) {

@@ -180,8 +180,8 @@ static const OptionInfo table[] = {
        return std::string(value.empty() ? "--calibrate expects a file" : "");
      }},
     {"--precision", Argument::Required, "f32|bf16|f16",
-     "what products with weights multiply: f32 (default), or both sides, but for codes of --quantize, rounded to bf16 "
-     "or f16, with sums in f32",
+     "what products and convolutions with weights multiply: f32 (default), or both sides, but for codes of --quantize, "
+     "rounded to bf16 or f16, with sums in f32",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.rounds = value == "f32" ? "" : value.str();
        bool isKnown = value == "f32" || value == "bf16" || value == "f16";

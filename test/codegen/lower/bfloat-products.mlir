@@ -42,3 +42,17 @@ ds.kernel @by_columns sizes 1 arguments [["d0", 5], [16, 5]] {
   %0 = ds.matmul %x, %y transpose [false, true] {wide, result_sizes = [["d0", 16]]} : (tensor<?x5xbf16>, tensor<16x5xbf16>) -> tensor<?x16xf32>
   ds.yield %0 : tensor<?x16xf32>
 }
+
+// Rows of pixels are gathered as they are, and packed two side by side.
+// CHECK-LABEL: func.func @conv
+// DOT-SAME: ds.arithmetic = "bf16"
+// DOT: vector.interleave %{{.*}}, %{{.*}} : vector<16xi16> -> vector<32xi16>
+// DOT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// HALVES-NOT: llvm.call_intrinsic
+// HALVES: vector.fma %{{.*}} : vector<8xf32>
+// CHECK: return
+ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2], [3]] {
+^bb0(%x: tensor<1x4x5xbf16>, %w: tensor<3x4x2xbf16>, %b: tensor<3xf32>):
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 {wide, result_sizes = [[1, 3, 4]]} : (tensor<1x4x5xbf16>, tensor<3x4x2xbf16>, tensor<3xf32>) -> tensor<1x3x4xf32>
+  ds.yield %0 : tensor<1x3x4xf32>
+}

@@ -208,6 +208,22 @@ func.func @conv_c5_bias(%x: tensor<1x1x5xf32>, %w: tensor<1x1x3xf32>, %b: tensor
 
 // -----
 
+func.func @conv_c6_wide(%x: tensor<1x1x5xf32>, %w: tensor<1x1x3xf32>) {
+  // expected-error @+1 {{'ds.conv' op C6: wide convolutions have operands of bf16}}
+  %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1 {wide} : (tensor<1x1x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_bias_of_wide(%x: tensor<1x1x5xbf16>, %w: tensor<1x1x3xbf16>, %b: tensor<1xbf16>) {
+  // expected-error @+1 {{'ds.conv' op C5: the bias must be one axis of the result's element type}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 {wide} : (tensor<1x1x5xbf16>, tensor<1x1x3xbf16>, tensor<1xbf16>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
 func.func @pool_c1_rank(%x: tensor<4x4xf32>) {
   // expected-error @+1 {{'ds.pool' op C1: the operand must have rank 3 or more}}
   %0 = ds.pool max %x kernel [] strides [] pads [] dilations [] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -108,7 +108,9 @@ func.func @rotary(%x: tensor<?x12x?x64xf32>, %full: tensor<?x64xf32>, %half: ten
 }
 
 // CHECK-LABEL: func.func @windows
-func.func @windows(%x: tensor<1x2x5xf32>, %w: tensor<3x1x3xf32>, %b: tensor<3xf32>) {
+func.func @windows(%x: tensor<1x2x5xf32>, %w: tensor<3x1x3xf32>, %b: tensor<3xf32>, %narrow: tensor<1x1x5xbf16>, %filters: tensor<3x1x3xbf16>) {
+  // CHECK: ds.conv %{{.*}}, %{{.*}}, %{{.*}} strides [1] pads [1, 1] dilations [1] groups 1 {wide} : (tensor<1x1x5xbf16>, tensor<3x1x3xbf16>, tensor<3xf32>) -> tensor<1x3x5xf32>
+  %wide = ds.conv %narrow, %filters, %b strides [1] pads [1, 1] dilations [1] groups 1 {wide} : (tensor<1x1x5xbf16>, tensor<3x1x3xbf16>, tensor<3xf32>) -> tensor<1x3x5xf32>
   // CHECK: ds.conv %{{.*}}, %{{.*}} strides [1] pads [1, 1] dilations [1] groups 1
   %0 = ds.slice %x starts [0, 0, 0] sizes [1, 1, 5] steps [1, 1, 1] : (tensor<1x2x5xf32>) -> tensor<1x1x5xf32>
   %1 = ds.conv %0, %w, %b strides [1] pads [1, 1] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<3x1x3xf32>, tensor<3xf32>) -> tensor<1x3x5xf32>
