@@ -314,9 +314,7 @@ void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
 }
 
 bool Convolution::isDirect(const MicroKernel &micro) {
-  auto filters = weight[0].constant();
-  return filters && *filters <= 2 * static_cast<int64_t>(op.getGroups()) && isVectorStride() && micro.interleave == 1 &&
-         element == sum && !filterRows;
+  return op.hasFewFilters() && isVectorStride() && micro.interleave == 1 && element == sum && !filterRows;
 }
 
 /// The sums of all taps for a vector of pixels, whose windows start at `starts`. Rows of padding are left out.

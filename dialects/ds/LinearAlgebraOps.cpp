@@ -177,6 +177,11 @@ static bool allAtLeast(ArrayRef<int64_t> values, int64_t bound) {
   return llvm::all_of(values, [&](int64_t value) { return value >= bound && value < (int64_t(1) << 31); });
 }
 
+bool ConvOp::hasFewFilters() {
+  int64_t filters = cast<RankedTensorType>(getWeight().getType()).getDimSize(0);
+  return !ShapedType::isDynamic(filters) && filters <= 2 * static_cast<int64_t>(getGroups());
+}
+
 LogicalResult ConvOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
   if (input.rank() < 3 || input.rank() != weight.rank())

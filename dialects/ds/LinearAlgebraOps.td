@@ -289,6 +289,11 @@ def DS_ConvOp : DS_TensorOp<"conv", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = [{$input `,` $weight (`,` $bias^)? `strides` $strides `pads` $pads `dilations` $dilations
                          `groups` $groups attr-dict `:` functional-type(operands, results)}];
+  let declarations = [{
+    /// Whether a group has so few filters that they walk over the image, which nothing is gathered of; not where their
+    /// number is known at run time only.
+    bool hasFewFilters();
+  }];
 }
 
 def DS_PoolOp : DS_TensorOp<"pool"> {

@@ -172,9 +172,9 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     times the sum over K of |x w|.
 
     With `computed` operands are rounded that are computed while the program runs, too, as in training: those of every
-    product of f32, matmul and convolution included. Where the machine multiplies pairs of bf16 faster than f32, matmul and
-    linear take them as bf16 (`wide`); else, and for f16 and convolutions, they are rounded and widened again where they
-    are made, which multiplies the same numbers.
+    product of f32, matmul and convolution included. Where the machine multiplies pairs of bf16 faster than f32, they are
+    taken as bf16 (`wide`); else, for f16, and for convolutions of one or two filters a group, they are rounded and widened
+    again where they are made, which multiplies the same numbers.
 
     Fails where no product was rounded, and no attention or convolution before. Reports: products rounded; remarks say why one is not.
   }];

@@ -88,7 +88,7 @@ struct QuantizeFilters : deepstride::impl::QuantizeFiltersBase<QuantizeFilters>,
     std::string name = (" '" + recipe.getSymName() + "'").str();
     if (isKept(keep, recipe.getSymName(), op))
       return keepAs(name, "'" + keep + "' matches their name or their convolution's");
-    if (typeOf(weight).getDimSize(0) <= 2 * static_cast<int64_t>(op.getGroups()))
+    if (op.hasFewFilters())
       return keepAs(name, "a group has few of them, which walk over the image as they are");
     auto [found, isNew] = known.try_emplace(recipe);
     if (isNew && failed(make(op, recipe, book, found->second)))

@@ -64,7 +64,7 @@ struct RoundFilters : deepstride::impl::RoundFiltersBase<RoundFilters>, PassRepo
   std::string round(ds::ConvOp op, RecipeBook &recipes, HalfRange &range) {
     if (!typeOf(op.getInput()).getElementType().isF32())
       return "its operands are not f32";
-    if (typeOf(op.getWeight()).getDimSize(0) <= 2 * static_cast<int64_t>(op.getGroups()))
+    if (op.hasFewFilters())
       return "a group has few filters, which walk over the image as they are";
     bool isStored = isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp());
     auto reshape = op.getWeight().getDefiningOp<ds::ReshapeOp>(); // of codes times their scales

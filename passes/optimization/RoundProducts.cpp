@@ -134,10 +134,13 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
                      llvm::DenseMap<Value, Value> &widened) {
     OpBuilder builder(op);
     Type narrow = type == "f16" ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
-    if (!isFaster || isa<ds::ConvOp>(op))
+    auto convolution = dyn_cast<ds::ConvOp>(op);
+    if (!isFaster || (convolution && convolution.hasFewFilters()))
       return castOperands(op, {narrow, builder.getF32Type()}, widened);
     if (!castOperands(op, {narrow}, rounded))
       return false;
+    if (convolution)
+      convolution.setWide(true);
     if (auto linear = dyn_cast<ds::LinearOp>(op))
       linear.setWide(true);
     auto matmul = dyn_cast<ds::MatmulOp>(op);

@@ -25,6 +25,18 @@ def model(folder):
     return x, arrays["w"], arrays["v"]
 
 
+def convolutional_model(folder):
+    g = np.random.default_rng([SEED, 2])
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[n, 6, 21] x) => (float loss)
+        { h = Conv (x, w) a = Tanh (h) y = Conv (a, v) q = Mul (y, y) loss = ReduceSum <keepdims = 0> (q) }""")
+    arrays = {"w": g.standard_normal((24, 6, 5), np.float32) / 4, "v": g.standard_normal((7, 24, 3), np.float32) / 4}
+    proto.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    onnx.save(proto, folder / "m.onnx")
+    x = g.standard_normal((7, 6, 21), np.float32)
+    np.savez(folder / "x.npz", x=x)
+    return x, arrays["w"], arrays["v"]
+
+
 def compile_for(folder, section, **more):
     (folder / "c.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 7, "optimizer": {"type": "SGD", "params": {"lr": 1e-4}},
                                                section: {"enabled": True, **more}}))
@@ -43,9 +55,31 @@ def by_paper(x, w, v, rounded):
     return {"loss": np.sum(y**2), "v": r(a).T @ r(dy), "w": r(x).T @ r(dh)}
 
 
+def by_windows(x, w, v, rounded):
+    """As by_paper, of convolutions along one axis."""
+    r = lambda array: array.astype(np.float32).astype(rounded).astype(np.float64)
+    seen = lambda array, taps: np.lib.stride_tricks.sliding_window_view(array, taps, 2)
+    forward = lambda array, filters: np.einsum("bcik,fck->bfi", seen(r(array), filters.shape[2]), r(filters))
+    ends = lambda array, taps: np.pad(array, ((0, 0), (0, 0), (taps - 1, taps - 1)))
+    a = np.tanh(forward(x, w))
+    y = forward(a, v)
+    dy = 2 * y
+    da = np.einsum("bfik,fck->bci", seen(ends(r(dy), v.shape[2]), v.shape[2]), r(v)[:, :, ::-1])
+    of_filters = lambda array, back, taps: np.einsum("bcik,bfi->fck", seen(r(array), taps), r(back))
+    return {"loss": np.sum(y**2), "v": of_filters(a, dy, 3), "w": of_filters(x, da * (1 - a**2), 5)}
+
+
 @case(seconds=7)
 def gradients(folder):
-    x, w, v = model(folder)
+    check_gradients(folder, *model(folder), by_paper)
+
+
+@case(seconds=7)
+def gradients_of_filters(folder):
+    check_gradients(folder, *convolutional_model(folder), by_windows)
+
+
+def check_gradients(folder, x, w, v, by_paper):
     for section, kind in (("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)):
         package = compile_for(folder, section)
         tool("ds-run", "gradients", package, f"--inputs={folder / 'x.npz'}", f"--output={folder / 'g.npz'}")

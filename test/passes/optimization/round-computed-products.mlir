@@ -46,3 +46,18 @@ func.func @parameters(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xb
   %1 = ds.linear %x, %0 : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
   return %1 : tensor<?x8xf32>
 }
+// Convolutions as well; filters that a group has for itself stay f32 in their kernel.
+// CHECK-LABEL: func.func @convolutions
+// CHECK: ds.conv {{.*}} groups 1 : (tensor<?x4x?xf32>, tensor<8x4x3xf32>)
+// PAIRS-LABEL: func.func @convolutions
+// PAIRS: ds.conv %{{.*}}, %arg1 {{.*}} groups 1 {wide} : (tensor<?x4x?xbf16>, tensor<8x4x3xbf16>) -> tensor<?x8x?xf32>
+// PAIRS: ds.conv %{{.*}}, %{{.*}} groups 4 : (tensor<?x4x?xf32>, tensor<4x1x3xf32>)
+// HALF-LABEL: func.func @convolutions
+// HALF: ds.conv {{.*}} groups 1 : (tensor<?x4x?xf32>, tensor<8x4x3xf32>)
+func.func @convolutions(%x: tensor<?x4x?xf32> {ds.dims = ["n", 4, "s"]}, %w: tensor<8x4x3xbf16>, %own: tensor<4x1x3xf32>)
+    -> (tensor<?x8x?xf32>, tensor<?x4x?xf32>) attributes {ds.entry} {
+  %0 = ds.cast %w to f32 : (tensor<8x4x3xbf16>) -> tensor<8x4x3xf32>
+  %1 = ds.conv %x, %0 strides [1] pads [1, 1] dilations [1] groups 1 : (tensor<?x4x?xf32>, tensor<8x4x3xf32>) -> tensor<?x8x?xf32>
+  %2 = ds.conv %x, %own strides [1] pads [1, 1] dilations [1] groups 4 : (tensor<?x4x?xf32>, tensor<4x1x3xf32>) -> tensor<?x4x?xf32>
+  return %1, %2 : tensor<?x8x?xf32>, tensor<?x4x?xf32>
+}
