@@ -229,12 +229,25 @@ Matrix Convolution::emitWords(Value depth) {
   return {words, zero, depth, one};
 }
 
+/// How many filters of a group a thread multiplies before another may take over: half of a hundred and more, and no
+/// fewer than give what is done for each part little weight.
+static int64_t partOfFilters(const SizeExpr &filters, int64_t most) {
+  constexpr int64_t fewest = 32;
+  auto known = filters.constant();
+  return known ? std::min(std::max((*known + 1) / 2, fewest), most) : most;
+}
+
 void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
   ds::ScheduleAttr schedule = ds::scheduleOf(op);
-  int64_t lanes = micro.lanes(), width = schedule.getColumns(), filtersPerSweep = schedule.getSweep(),
-          groupCount = op.getGroups();
+  int64_t lanes = micro.lanes(), width = schedule.getColumns(), groupCount = op.getGroups();
   SizeExpr depthSize = product(ArrayRef(weight).drop_front()), columnsSize = product(ArrayRef(result).drop_front(2));
-  k.setGrid(result[0] * SizeExpr(groupCount) * SizeExpr::ceilDiv(columnsSize, width), 1);
+  // An item is a panel and a part of the filters, so that threads share the few panels of a small image. What a panel
+  // gathers, each thread gathers once.
+  SizeExpr filtersSize = SizeExpr::floorDiv(weight[0], groupCount);
+  int64_t filtersPerSweep = partOfFilters(filtersSize, schedule.getSweep());
+  k.setGrid(result[0] * SizeExpr(groupCount) * SizeExpr::ceilDiv(columnsSize, width) *
+                SizeExpr::ceilDiv(filtersSize, filtersPerSweep),
+            1);
   Value depth = k.index(depthSize), columns = k.index(columnsSize), channels = k.index(weight[1]);
   Value panels = k.ceilDiv(columns, width);
   Value filters = k.divide(k.index(weight[0]), k.constant(groupCount));
@@ -265,7 +278,9 @@ void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
   else if (!filterRows)
     given = {k.bufferOf(op.getWeight()), zero, depth, one};
   runCount = k.cell(b.getIndexType());
-  auto panel = [&](Value number, Value image, Value group, int64_t width, int64_t rows) {
+  Value parts = k.ceilDiv(filters, filtersPerSweep);
+  // Filters of parts [from, to).
+  auto panel = [&](Value number, Value image, Value group, Value from, Value to, int64_t width, int64_t rows) {
     Value first = k.mul(number, k.constant(width));
     Value base = k.mul(k.add(k.mul(image, k.index(input[1])), k.mul(group, channels)), plane);
     if (isMatrix) { // the channels' planes are the matrix
@@ -280,7 +295,8 @@ void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
     }
     Value firstFilter = k.mul(group, filters);
     Value target = k.add(k.mul(image, k.index(weight[0])), firstFilter), here = k.sub(columns, first);
-    k.loop(zero, filters, k.constant(filtersPerSweep), [&](Value sweep) {
+    k.loop(from, to, one, [&](Value part) {
+      Value sweep = k.mul(part, k.constant(filtersPerSweep));
       Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
       Matrix lhs = filterRows ? filterRows.emit(filter, count) : Matrix{given.buffer, k.mul(filter, depth), depth, one};
       epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
@@ -298,18 +314,20 @@ void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
   // Images of a few pixels, which only the run may know, fill one vector: with the same steps in the same order.
   bool mayBeSmall = width > lanes && !columnsSize.constant();
   int64_t rowsOfSmall = schedule.getRows() * width / lanes * 2 / 3;
-  k.loop(k.begin, k.end, one, [&](Value item) {
+  k.loop(k.divide(k.begin, parts), k.divide(k.add(k.end, k.sub(parts, one)), parts), one, [&](Value item) {
+    Value firstPart = k.mul(item, parts);
+    Value from = atLeast(k.sub(k.begin, firstPart), zero), to = atMost(k.sub(k.end, firstPart), parts);
     Value number = k.remainder(item, panels), outer = k.divide(item, panels);
     Value group = k.remainder(outer, k.constant(groupCount)), image = k.divide(outer, k.constant(groupCount));
     if (!mayBeSmall)
-      return panel(number, image, group, width, schedule.getRows());
+      return panel(number, image, group, from, to, width, schedule.getRows());
     Value isSmall = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, columns, k.constant(lanes));
     auto branch = scf::IfOp::create(b, loc, isSmall, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    panel(number, image, group, lanes, rowsOfSmall);
+    panel(number, image, group, from, to, lanes, rowsOfSmall);
     b.setInsertionPointToStart(branch.elseBlock());
-    panel(number, image, group, width, schedule.getRows());
+    panel(number, image, group, from, to, width, schedule.getRows());
   });
 }
 

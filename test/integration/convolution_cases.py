@@ -3,9 +3,9 @@ import itertools
 
 import numpy as np
 
-from kit import case
+from kit import case, expect
 from products import FLOATS, NUMPY, Model, draw, extreme, lowest, narrowed, normal, product
-from programs import Program
+from programs import SEED, Program
 from quantized_product_cases import BYTES, MAKES, centred, check, power, requantized
 
 # Height and width; every convolution of a dynamic size below is padded so that it has a window in each.
@@ -115,6 +115,27 @@ def depthwise_planes(folder):
     for number, (h, w) in enumerate(SIZES):
         sizes = {"b": (1, 2, 0, 1)[number % 4], "h": h, "w": w}
         m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
+
+
+@case(seconds=5)
+def filters_in_parts(folder):
+    """Images of few panels, whose filters threads share: counts around the sizes of parts, groups, any number of threads."""
+    m = Model("parts")
+    still = [m.input("f32", [2, 6, 7, 7]), m.input("f32", ["b", 6, "h", "w"])]
+    for number, filters in enumerate((31, 33, 64, 65, 130, 256, 300, 520)):
+        groups = 2 if number % 3 == 1 else 1
+        kernel = [[3, 3], [1, 1], [2, 3]][number % 3]
+        conv(m, "f32", still[number % 2], 6, filters * groups, groups, kernel, geometry(kernel), number % 2)
+    conv(m, "f16", m.input("f16", [1, 6, 7, 7]), 6, 200, 1, [3, 3], geometry([3, 3]))
+    package = m.compiled(folder)
+    for number, (h, w) in enumerate(((7, 7), (3, 5), (14, 14), (9, 40))):
+        sizes = {"b": (1, 2)[number % 2], "h": h, "w": w}
+        feed = m.feed(sizes)
+        m.verify(package, feed, folder, f"--threads={1 + number}", about=f"{sizes}:")
+        found = [m.run(package, feed, folder, f"--threads={threads}") for threads in (1, 2, 3, 7)]
+        for threads, other in zip((2, 3, 7), found[1:]):
+            for name, array in other.items():
+                expect(array.tobytes() == found[0][name].tobytes(), f"{name} of {sizes}: {threads} threads give other bits (DS_SEED={SEED})")
 
 
 @case(seconds=6)
