@@ -190,8 +190,8 @@ def RoundFilters : Pass<"ds-round-filters", "::mlir::ModuleOp"> {
     Every `ds.conv` of f32 with constant filters rounds both operands to `type`, bf16 or f16, and sums in f32: where the
     machine multiplies pairs of bf16 faster than f32, as bf16 (`wide`), else rounded and widened again, which multiplies
     the same numbers. An element of the result changes by at most what `ds-round-products` says of products, K being the
-    taps of a filter. Filters that have a group for themselves, or two of them, walk over the image as they are, and stay
-    f32, as do filters of which f16 cannot hold a finite element. Reports: convolutions rounded; remarks say why one is
+    taps of a filter; `vdpbf16ps` takes subnormal numbers, and gives such results, as 0. One filter of a group, or two, are
+    too few to share what is gathered for them, and stay f32, as do filters of which f16 cannot hold a finite element. Reports: convolutions rounded; remarks say why one is
     not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];

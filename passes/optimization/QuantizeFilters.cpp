@@ -13,6 +13,7 @@
 #include "dialects/ds/DsBuilder.h"
 #include "dialects/ds/HostQuantization.h"
 #include "dialects/ds/RecipeEvaluator.h"
+#include "dialects/ds/StridedWindow.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <numeric>
@@ -79,9 +80,10 @@ struct QuantizeFilters : deepstride::impl::QuantizeFiltersBase<QuantizeFilters>,
       count("convolutions kept");
       return success();
     };
-    auto weight = op.getWeight().getDefiningOp<ds::WeightOp>();
-    if (!weight)
-      return keepAs("", op.getWeight().getDefiningOp<ds::ConstantOp>()
+    Value root = ds::throughReshapes(op.getWeight()); // behind axes that were left out
+    auto weight = root.getDefiningOp<ds::WeightOp>();
+    if (!weight || typeOf(weight).getDimSize(0) != typeOf(op.getWeight()).getDimSize(0))
+      return keepAs("", root.getDefiningOp<ds::ConstantOp>()
                             ? "they have at most " + Twine(ds::ConstantOp::byteLimit) + " bytes"
                             : Twine("they are no constant of the package, which is known when the package is written"));
     auto recipe = book.recipeOf(weight);

@@ -9,10 +9,13 @@
 //
 //                          =>  %y = ds.conv (ds.cast %b to f32), (ds.cast %rounded to f32)
 #include "passes/Report.h"
+#include "passes/graph/Matching.h"
 #include "passes/graph/Recipes.h"
 #include "passes/optimization/HalfRange.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/ProductCosts.h"
+
+#include "dialects/ds/StridedWindow.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_ROUNDFILTERS
@@ -57,6 +60,7 @@ struct RoundFilters : deepstride::impl::RoundFiltersBase<RoundFilters>, PassRepo
     }
     if (range.isBroken)
       return signalPassFailure();
+    eraseDeadOps(getOperation());
     eraseUnusedRecipes(getOperation());
   }
 
@@ -65,14 +69,15 @@ struct RoundFilters : deepstride::impl::RoundFiltersBase<RoundFilters>, PassRepo
     if (!typeOf(op.getInput()).getElementType().isF32())
       return "its operands are not f32";
     if (op.hasFewFilters())
-      return "a group has few filters, which walk over the image as they are";
-    bool isStored = isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp());
+      return "a group has one filter or two, too few to share what is gathered for them";
+    Value root = ds::throughReshapes(op.getWeight()); // behind axes that were left out
+    bool isStored = isa_and_present<ds::WeightOp, ds::ConstantOp>(root.getDefiningOp());
     auto reshape = op.getWeight().getDefiningOp<ds::ReshapeOp>(); // of codes times their scales
     if (!isStored && !(reshape && reshape->hasOneUse() && areMadeOfConstants(reshape.getInput())))
       return "its filters are computed while the program runs";
     if (!isStored && isHalf)
       return "its filters are codes, whose scales may take them beyond f16";
-    if (std::string reason = isHalf ? range.refuse(op.getWeight()) : ""; !reason.empty())
+    if (std::string reason = isHalf ? range.refuse(root) : ""; !reason.empty())
       return reason;
     OpBuilder builder(op);
     Type f32 = builder.getF32Type(), narrow = isHalf ? Type(builder.getF16Type()) : builder.getBF16Type();
@@ -86,10 +91,7 @@ struct RoundFilters : deepstride::impl::RoundFiltersBase<RoundFilters>, PassRepo
       rounded->erase();
       if (!filters)
         return "the recipe of its filters has too many ops";
-      auto old = op.getWeight().getDefiningOp<ds::WeightOp>();
       op.getWeightMutable().assign(isWide ? filters : cast(filters, f32));
-      if (old && old->use_empty())
-        old.erase();
     } else {
       builder.setInsertionPoint(reshape);
       reshape.getInputMutable().assign(narrowed(reshape.getInput()));

@@ -17,6 +17,8 @@
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/ProductCosts.h"
 
+#include "dialects/ds/StridedWindow.h"
+
 namespace deepstride {
 #define GEN_PASS_DEF_ROUNDPRODUCTS
 #include "passes/optimization/Passes.h.inc"
@@ -89,8 +91,9 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
       if (auto attention = dyn_cast<ds::AttentionOp>(op))
         return attention.getRounds().has_value();
       auto convolution = dyn_cast<ds::ConvOp>(op);
-      return convolution && (convolution.getWide() || (widenedFrom(convolution.getInput(), narrow) &&
-                                                       widenedFrom(convolution.getWeight(), narrow)));
+      return convolution &&
+             (convolution.getWide() || (widenedFrom(convolution.getInput(), narrow) &&
+                                        widenedFrom(ds::throughReshapes(convolution.getWeight()), narrow)));
     };
     return getOperation()
         .walk([&](Operation *op) { return isRounded(op) ? WalkResult::interrupt() : WalkResult::advance(); })

@@ -121,7 +121,7 @@ def filters_take_half_the_bytes(folder):
     x = random.standard_normal((2, 32, 9, 17)).astype(np.float32)
     for precision in ("bf16", "f16"):
         tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", f"--precision={precision}", "--report",
-             says="convolution not rounded: a group has few filters, which walk over the image as they are")
+             says="convolution not rounded: a group has one filter or two, too few to share what is gathered for them")
         size = (folder / "m.dsp/weights.bin").stat().st_size
         expect(size < 0.5 * w.nbytes + depthwise.nbytes + 4096, f"{precision}: {size} bytes of weights for {w.nbytes} of filters")
         found = run_package(folder / "m.dsp", {"x0": x}, folder)
@@ -129,6 +129,33 @@ def filters_take_half_the_bytes(folder):
         size = convolution(np.abs(x).astype(np.float64), np.abs(depthwise).astype(np.float64), groups=32, **attributes)
         expect((np.abs(found["z"] - exact) <= 11 * UNIT * size).all(), f"{precision}: the depthwise convolution is not f32")
         judge(precision, x, w, w.astype(np.float64), 1, attributes, found["y0"], f"{precision}, beside others")
+
+
+@case(seconds=4)
+def nothing_else_to_round(folder):
+    """Models of one convolution, along an axis that was written as two, or by filters that are codes: each is rounded, on every
+    processor, to half the bytes, or keeps its codes."""
+    random = np.random.default_rng([SEED, 41])
+    w = random.standard_normal((40, 24, 5, 1)).astype(np.float32)
+    attributes, line = geometry((5, 1)), geometry((5,))
+    proto = model(w, 1, attributes)
+    proto.graph.input[0].type.tensor_type.shape.dim[3].ClearField("value")
+    proto.graph.input[0].type.tensor_type.shape.dim[3].dim_value = 1
+    onnx.save(proto, str(folder / "line.onnx"))
+    onnx.save(model(w[..., 0], 1, line), str(folder / "plain.onnx"))
+    x = random.standard_normal((2, 24, 33, 1)).astype(np.float32)
+    for cpu in ("host", "x86-64-v3"):
+        for precision in ROUNDING:
+            package = compile_model(folder / "line.onnx", folder, f"--precision={precision}", f"--mcpu={cpu}")
+            expect((package / "weights.bin").stat().st_size <= w.nbytes // 2 + 4096, f"{precision}, {cpu}: filters are not stored in 16 bits")
+            found = run_package(package, {"x0": x}, folder)["y0"]
+            judge(precision, x, w, w.astype(np.float64), 1, attributes, found, f"{precision}, {cpu}, as two axes")
+        stands = quantized(w.reshape(40, -1).T, 8, 0, "symmetric")[0].T.reshape(w.shape)[..., 0].astype(np.float64)
+        for name in ("plain", "line"):
+            package = compile_model(folder / f"{name}.onnx", folder, "--precision=bf16", "--quantize=int8", f"--mcpu={cpu}")
+            expect((package / "weights.bin").stat().st_size <= w.nbytes // 4 + 4096, f"{name}, {cpu}: filters are not stored in 8 bits")
+            found = run_package(package, {"x0": x if name == "line" else x[..., 0]}, folder)["y0"].reshape(2, 40, -1)
+            judge("bf16", x[..., 0], w[..., 0], stands, 1, line, found, f"codes, {name}, {cpu}")
 
 
 @case

@@ -37,3 +37,16 @@ func.func @filters(%x: tensor<1x4x?x?xf32> {ds.dims = [1, 4, "h", "w"]}, %z: ten
   %2 = ds.conv %z, %w strides [1, 1] pads [1, 1, 1, 1] dilations [1, 1] groups 6 : (tensor<1x24x?x?xf32>, tensor<12x4x3x3xf32>) -> tensor<1x12x?x?xf32>
   return %0, %1, %2 : tensor<1x12x?x?xf32>, tensor<1x12x?x?xf32>, tensor<1x12x?x?xf32>
 }
+
+// Axes that were left out are between the weight and the convolution.
+// CHECK-LABEL: func.func @squeezed
+// CHECK: %[[C:.*]] = ds.weight @w.filters : tensor<12x2x18xi8>
+// CHECK: %[[M:.*]] = ds.binary mul
+// CHECK: %[[W:.*]] = ds.reshape %[[M]] [12, 4, 9]
+// CHECK: ds.conv %arg0, %[[W]]
+func.func @squeezed(%x: tensor<1x4x?xf32> {ds.dims = [1, 4, "w"]}) -> tensor<1x12x?xf32> attributes {ds.entry} {
+  %w = ds.weight @w : tensor<12x4x3x3xf32>
+  %r = ds.reshape %w [12, 4, 9] : (tensor<12x4x3x3xf32>) -> tensor<12x4x9xf32>
+  %0 = ds.conv %x, %r strides [1] pads [4, 4] dilations [1] groups 1 : (tensor<1x4x?xf32>, tensor<12x4x9xf32>) -> tensor<1x12x?xf32>
+  return %0 : tensor<1x12x?xf32>
+}

@@ -64,13 +64,36 @@ func.func @filters(%x: tensor<1x4x?x?xf32> {ds.dims = [1, 4, "h", "w"]})
   return %0, %1, %2 : tensor<1x12x?x?xf32>, tensor<1x12x?x?xf32>, tensor<1x12x?x?xf32>
 }
 
+// Axes that were left out are between the weight and the convolution: it is stored as it is read.
+// CHECK-LABEL: func.func @squeezed
+// CHECK: %[[W:.*]] = ds.weight @{{.*}} : tensor<12x4x9xbf16>
+// WIDE: ds.conv %{{.*}}, %[[W]] {{.*}} {wide}
+// CHECK-NOT: ds.reshape
+// HALF: func.func @squeezed
+// HALF: ds.weight @{{.*}} : tensor<12x4x9xf16>
+// HALF-NOT: ds.reshape
+func.func @squeezed(%x: tensor<1x4x?xf32> {ds.dims = [1, 4, "w"]}) -> tensor<1x12x?xf32> attributes {ds.entry} {
+  %w = ds.weight @w : tensor<12x4x3x3xf32>
+  %r = ds.reshape %w [12, 4, 9] : (tensor<12x4x3x3xf32>) -> tensor<12x4x9xf32>
+  %0 = ds.conv %x, %r strides [1] pads [4, 4] dilations [1] groups 1 : (tensor<1x4x?xf32>, tensor<12x4x9xf32>) -> tensor<1x12x?xf32>
+  return %0 : tensor<1x12x?xf32>
+}
+
+// Filters whose number is known at run time are computed there.
+// CHECK-LABEL: func.func @given
+func.func @given(%x: tensor<1x24x8x8xf32>, %g: tensor<?x24x3x3xf32> {ds.dims = ["m", 24, 3, 3]}) -> tensor<1x?x6x6xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{convolution not rounded: its filters are computed while the program runs}}
+  %0 = ds.conv %x, %g strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<1x24x8x8xf32>, tensor<?x24x3x3xf32>) -> tensor<1x?x6x6xf32>
+  return %0 : tensor<1x?x6x6xf32>
+}
+
 // CHECK-LABEL: func.func @kept
 // CHECK-NOT: to bf16
 func.func @kept(%x: tensor<1x24x?x?xf32> {ds.dims = [1, 24, "h", "w"]}, %g: tensor<12x24x3x3xf32>, %d: tensor<1x4x8x8xf64>)
     -> (tensor<1x12x?x?xf32>, tensor<1x12x?x?xf32>, tensor<1x12x6x6xf64>) attributes {ds.entry} {
   %w = ds.weight @w : tensor<12x4x3x3xf32>
   %c = ds.constant dense<0.5> : tensor<12x4x3x3xf64>
-  // expected-remark @+1 {{convolution not rounded: a group has few filters, which walk over the image as they are}}
+  // expected-remark @+1 {{convolution not rounded: a group has one filter or two, too few to share what is gathered for them}}
   %0 = ds.conv %x, %w strides [1, 1] pads [1, 1, 1, 1] dilations [1, 1] groups 6 : (tensor<1x24x?x?xf32>, tensor<12x4x3x3xf32>) -> tensor<1x12x?x?xf32>
   // expected-remark @+1 {{convolution not rounded: its filters are computed while the program runs}}
   %1 = ds.conv %x, %g strides [1, 1] pads [1, 1, 1, 1] dilations [1, 1] groups 1 : (tensor<1x24x?x?xf32>, tensor<12x24x3x3xf32>) -> tensor<1x12x?x?xf32>
