@@ -257,6 +257,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.reference = reference;
   codegen.manyRows = options.manyRows;
   codegen.farLoads = target.farLoads;
+  codegen.roundsBfloats = target.bfloatDot;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);
   if ((options.prepare && failed(options.prepare(pm))) || failed(pm.run(*kernels)))

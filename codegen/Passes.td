@@ -42,6 +42,17 @@ def ExpandMath : Pass<"ds-expand-math", "::mlir::func::FuncOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def RoundBfloats : Pass<"ds-round-bfloats", "::mlir::func::FuncOp"> {
+  let summary = "replace the rounding of f32 to bf16 by arithmetic on integers, or by an instruction";
+  let description = [{
+    To nearest even, subnormal numbers included. Vectors of 8 and 16 elements take the instruction, if there is one,
+    unless one of them is subnormal.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let options = [Option<"instruction", "instruction", "bool", "false", "the processor has vcvtneps2bf16">];
+}
+
 def LowerKernelAbi : Pass<"ds-lower-kernel-abi", "::mlir::ModuleOp"> {
   let summary = "give kernels the C signature of ds_abi.h";
   let description = [{

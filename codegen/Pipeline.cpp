@@ -32,6 +32,9 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   pm.addNestedPass<func::FuncOp>(createCSEPass());
   if (!options.reference)
     pm.addNestedPass<func::FuncOp>(createExpandMath());
+  RoundBfloatsOptions rounding;
+  rounding.instruction = options.roundsBfloats && !options.reference;
+  pm.addNestedPass<func::FuncOp>(createRoundBfloats(rounding));
   // While buffers are still arguments: afterwards they are casts that nothing may touch.
   pm.addPass(createLowerKernelAbi());
   pm.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());

@@ -11,6 +11,8 @@ struct CodegenOptions : mlir::PassPipelineOptions<CodegenOptions> {
   Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 elements of a native vector"), llvm::cl::init(16)};
   Option<bool> reference{*this, "reference", llvm::cl::desc("plain loops and libm"), llvm::cl::init(false)};
   Option<bool> manyRows{*this, "many-rows", llvm::cl::desc("as of convert-ds-to-linalg"), llvm::cl::init(false)};
+  Option<bool> roundsBfloats{*this, "rounds-bfloats", llvm::cl::desc("the processor has vcvtneps2bf16"),
+                             llvm::cl::init(false)};
   Option<bool> farLoads{*this, "far-loads", llvm::cl::desc("as of convert-ds-to-linalg"), llvm::cl::init(false)};
 };
 

@@ -18,7 +18,7 @@ struct CpuTarget {
   std::string machine;      // what ds-schedule-kernels is told; filled by whoever runs it
   bool farLoads = false;    // as of convert-ds-to-linalg: measured on Zen 3 and 4 (docs/rationale/kernels.md)
   bool byteDot = false;     // vpdpbusd on vectors of that size
-  bool bfloatDot = false;   // vdpbf16ps
+  bool bfloatDot = false;   // vdpbf16ps and vcvtneps2bf16
   bool byteTiles = false;   // AMX multiplies bytes
   bool bfloatTiles = false; // AMX multiplies bf16
   bool sanitize = false;    // the address sanitizer checks every access; whoever loads the code must hold its run time

@@ -137,11 +137,25 @@ void Epilogue::storeExtremes(const TileArea &area, Value row, int64_t lanes,
   }
 }
 
-void Epilogue::reserve(int64_t rows, int64_t width) {
-  if (!ops.empty() || takesExtremes())
-    staging = k.scratchOf(storageType(element), SizeExpr(rows * width));
+void Epilogue::reserve(int64_t rows, int64_t width, bool inPieces) {
+  // A piece is read in whole vectors, which go beyond the last row.
+  if (!ops.empty() || takesExtremes() || inPieces)
+    staging = k.scratchOf(storageType(element), SizeExpr(rows * width + (inPieces ? width : 0)));
   if (other)
     otherStaging = k.scratchOf(storageType(element), SizeExpr(rows * width));
+}
+
+std::function<void(Value, int64_t, Value, Value)> Epilogue::stageIn(Value buffer, int64_t width) {
+  return [this, buffer, width](Value row, int64_t v, Value value, Value) {
+    int64_t lanes = cast<VectorType>(value.getType()).getDimSize(0);
+    Value position = k.add(k.mul(row, k.constant(width)), k.constant(v * lanes));
+    storeLanes(k, toStorage(k.b, k.loc, value, element), buffer, position, {});
+  };
+}
+
+Value Epilogue::staged(Value buffer, Value position, int64_t lanes) {
+  Value raw = loadLanes(k, VectorType::get({lanes}, storageType(element)), buffer, position, {});
+  return fromStorage(k.b, k.loc, raw, element);
 }
 
 void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product,
@@ -151,28 +165,17 @@ void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void
   };
   if (!staging)
     return product([&](Value row, int64_t v, Value value, Value mask) { store(value, at(row, v, mask)); });
-  auto stagedAt = [&](Value row, int64_t v) {
-    return k.add(k.mul(row, k.constant(area.width)), k.constant(v * lanes));
-  };
-  auto stage = [&](Value buffer) {
-    return [&, buffer](Value row, int64_t v, Value value, Value) {
-      storeLanes(k, toStorage(k.b, k.loc, value, element), buffer, stagedAt(row, v), {});
-    };
-  };
-  product(stage(staging));
+  product(stageIn(staging, area.width));
   if (other)
-    companion(stage(otherStaging));
-  auto stored = VectorType::get({lanes}, storageType(element));
+    companion(stageIn(otherStaging, area.width));
   k.loop(k.constant(0), area.rows, k.constant(1), [&](Value row) {
     auto drain = [&](bool isFull) {
       SmallVector<llvm::DenseMap<Value, Value>> vectors;
       for (int64_t v = 0; v < area.width / lanes; ++v) {
-        auto staged = [&](Value buffer) {
-          return fromStorage(k.b, k.loc, loadLanes(k, stored, buffer, stagedAt(row, v), {}), element);
-        };
-        Value value = staged(staging);
+        Value position = k.add(k.mul(row, k.constant(area.width)), k.constant(v * lanes));
+        Value value = staged(staging, position, lanes);
         Value mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(area.columns, k.constant(v * lanes)));
-        vectors.push_back(apply(value, at(row, v, mask), other ? staged(otherStaging) : Value()));
+        vectors.push_back(apply(value, at(row, v, mask), other ? staged(otherStaging, position, lanes) : Value()));
       }
       storeExtremes(area, row, lanes, vectors);
     };
@@ -185,6 +188,23 @@ void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void
     drain(true);
     k.b.setInsertionPointToStart(branch.elseBlock());
     drain(false);
+  });
+}
+
+void Epilogue::emitPieces(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product,
+                          TilePieces pieces) {
+  assert(staging && !other && extremes.empty() && "room is made for areas in pieces");
+  product(stageIn(staging, area.width));
+  Value zero = k.constant(0), one = k.constant(1), size = k.constant(lanes);
+  pieces([&](const TilePiece &piece) {
+    k.loop(zero, area.rows, one, [&](Value row) {
+      Value target = k.add(k.add(area.firstRow, row), piece.rowOffset);
+      Value from = k.add(k.mul(row, k.constant(area.width)), piece.staged);
+      k.loop(zero, piece.columns, size, [&](Value at) {
+        Value column = k.add(piece.firstColumn, at), mask = lanesBelow(k, lanes, k.sub(piece.columns, at));
+        apply(staged(staging, k.add(from, at), lanes), {target, column, mask});
+      });
+    });
   });
 }
 

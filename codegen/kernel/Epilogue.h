@@ -9,6 +9,8 @@
 #include "dialects/ds/Reductions.h"
 #include "dialects/ds/TileAccess.h"
 
+#include <functional>
+
 namespace deepstride {
 
 /// Neighbouring elements of an anchor's result: the row, counted over all axes of rows, and the first column. `mask`
@@ -23,6 +25,14 @@ struct TileArea {
   int64_t width;
 };
 
+/// Columns of an area that lie elsewhere in the result: `columns` of them, `staged` behind the area's first one, come
+/// to rows `rowOffset` below the area's, from `firstColumn` on.
+struct TilePiece {
+  mlir::Value rowOffset, firstColumn, staged, columns;
+};
+/// Hands over all pieces of an area, one after the other.
+using TilePieces = llvm::function_ref<void(llvm::function_ref<void(const TilePiece &)>)>;
+
 class Epilogue {
 public:
   Epilogue(KernelBuilder &k, mlir::Operation *anchor);
@@ -31,8 +41,11 @@ public:
   llvm::LogicalResult verify();
 
   /// Makes room for tiles of at most that many rows and columns. Call it before other scratch is taken, and where
-  /// `emit` is given vectors row by row at many places of the code.
-  void reserve(int64_t rows, int64_t width);
+  /// `emit` is given vectors row by row at many places of the code. With `inPieces` for emitPieces, too.
+  void reserve(int64_t rows, int64_t width, bool inPieces = false);
+
+  /// Whether areas are put into scratch before the ops are applied: whole vectors of them.
+  bool isStaged() const { return staging != nullptr; }
 
   /// The product whose result the ops combine with the anchor's: the other half of a gate. Null where there is none.
   ds::LinearOp companion() const { return other; }
@@ -51,6 +64,8 @@ public:
   /// product, so that longer epilogues are applied to a copy of the area in scratch.
   void emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product,
             llvm::function_ref<void(TileSink)> companion = nullptr);
+  /// The same of an area whose columns do not lie side by side in the result, of an anchor without a companion.
+  void emitPieces(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product, TilePieces pieces);
 
   /// Applies the ops to a vector or a scalar of the anchor's result, in its compute type, and stores what is yielded.
   void store(mlir::Value value, const TilePlace &place);
@@ -58,6 +73,10 @@ public:
 private:
   /// To what memory could hold of the anchor's result, and of its companion's. Gives what each op gave.
   llvm::DenseMap<mlir::Value, mlir::Value> apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
+  /// A sink that puts an area into scratch.
+  std::function<void(mlir::Value, int64_t, mlir::Value, mlir::Value)> stageIn(mlir::Value buffer, int64_t width);
+  /// `lanes` elements of an area in scratch.
+  mlir::Value staged(mlir::Value buffer, mlir::Value position, int64_t lanes);
   llvm::LogicalResult verifyExtreme(ds::ReduceOp op);
   /// Of one row of an area: what the ops gave of each of its vectors.
   void storeExtremes(const TileArea &area, mlir::Value row, int64_t lanes,

@@ -79,18 +79,8 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isBF16()) {
     if (Value stored = storedBfloat(value)) // what was rounded by a cast is not rounded again
       return stored;
-    // Round to nearest even in integers: below native BF16 LLVM would call a function that libgcc 12 lacks.
-    Type i32 = shapedLike(value, b.getI32Type());
-    Value bits = arith::BitcastOp::create(b, loc, i32, value);
-    Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)),
-                                      integerConstant(b, loc, i32, 1));
-    Value rounded =
-        arith::AddIOp::create(b, loc, bits, arith::AddIOp::create(b, loc, odd, integerConstant(b, loc, i32, 0x7fff)));
-    Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
-    Value quiet = arith::OrIOp::create(b, loc, bits, integerConstant(b, loc, i32, 0x400000));
-    Value chosen = arith::SelectOp::create(b, loc, isNan, quiet, rounded);
-    Value high = arith::ShRUIOp::create(b, loc, chosen, integerConstant(b, loc, i32, 16));
-    return arith::TruncIOp::create(b, loc, shapedLike(value, b.getI16Type()), high);
+    Value rounded = arith::TruncFOp::create(b, loc, shapedLike(value, element), value); // RoundBfloats.cpp
+    return arith::BitcastOp::create(b, loc, shapedLike(value, b.getI16Type()), rounded);
   }
   if (isNarrowFloat(element))
     return encodeNarrowFloat(b, loc, value, element);

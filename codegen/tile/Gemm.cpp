@@ -285,8 +285,11 @@ struct Tile {
     };
     Value share = k.divide(elements, blocks), steps = k.b.createOrFold<arith::MaxUIOp>(k.loc, whole, one);
     Value each = k.divide(k.mul(share, k.constant(Prefetch::fraction)), steps);
-    if (panel.nextBuffer)
-      return {k.add(panel.next, k.mul(number, share)), each, one, last};
+    if (panel.nextBuffer) { // rows of another product, as many as these
+      int64_t bytesOfRows = static_cast<int64_t>(rows.size()) * unroll * micro.interleave * bytes;
+      Value all = k.constant((bytesOfRows + Prefetch::line - 1) / Prefetch::line);
+      return {k.add(panel.next, k.mul(number, share)), each, all, last};
+    }
     Value ofSeveral = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one);
     return {choose(here, k.add(panel.next, k.mul(number, share))),
             choose(k.constant(perStep * Prefetch::fraction), each),

@@ -70,6 +70,19 @@ int64_t interleaveOf(ProductKernel kernel, Type right) {
   return takesCodes && right.isInteger(4) ? 2 * inBytes : inBytes; // two in a byte
 }
 
+bool joinsImages(ConvOp op, int64_t lanes) {
+  constexpr int64_t leastPart = 32; // of an image's lanes that are empty
+  ArrayRef<int64_t> sizes = cast<RankedTensorType>(op.getType()).getShape();
+  int64_t pixels = 1;
+  for (int64_t size : sizes.drop_front(2))
+    if (ShapedType::isDynamic(size) || llvm::MulOverflow(pixels, size, pixels))
+      return false;
+  if (sizes[0] == 1 || pixels == 0)
+    return false;
+  int64_t empty = (lanes - pixels % lanes) % lanes;
+  return pixels <= lanes || empty > (pixels + empty) / leastPart;
+}
+
 int64_t digitSegment(int64_t group, int64_t interleave, int64_t lanes) {
   int64_t most = lanes >= 16 ? 64 : 32; // four to a register
   int64_t best = interleave;

@@ -169,7 +169,10 @@ typename E::Value ScalarFunctions<E>::unary(ds::UnaryKind kind, Value x, const E
   case ds::UnaryKind::neg: return fitted(negated(x), type);
   case ds::UnaryKind::reciprocal: return e.divide(constant(x, 1), x, false);
   case ds::UnaryKind::sigmoid: return sigmoid(x);
-  case ds::UnaryKind::relu: return type.isUnsigned ? x : e.max(x, constant(x, 0), false);
+  case ds::UnaryKind::relu:
+    if (type.isFloat) // NaN stays; one instruction, which the greater of two is not
+      return e.select(lessThan(x, constant(x, 0)), constant(x, 0), x);
+    return type.isUnsigned ? x : e.max(x, constant(x, 0), false);
   case ds::UnaryKind::sign: {
     Value zero = constant(x, 0), one = constant(x, 1);
     if (type.isUnsigned)

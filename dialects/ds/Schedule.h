@@ -53,6 +53,10 @@ int64_t interleaveOf(ProductKernel kernel, mlir::Type right);
 /// large as the registers of vectors of `lanes` sums allow.
 int64_t digitSegment(int64_t group, int64_t interleave, int64_t lanes);
 
+/// Whether panels of pixels go on from one image of a batch to the next: where all sizes of an image are known, and the
+/// last of its vectors of `lanes` sums would be empty for a good part, or it is the only one.
+bool joinsImages(ConvOp op, int64_t lanes);
+
 /// Bits of a sum in a register: narrow floats are summed in f32.
 inline unsigned sumBits(mlir::Type result) {
   return llvm::isa<mlir::FloatType>(result) ? std::max(32U, result.getIntOrFloatBitWidth())

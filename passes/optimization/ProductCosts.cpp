@@ -129,10 +129,17 @@ Tile fastestTile(const Machine &machine, ProductKernel kernel, const ProductShap
   if (!shape.columns || *shape.columns <= 0)
     return tileOf(usual);
   int64_t best = usual;
-  auto time = [&](int64_t vectors) {
-    double each = isWide ? timePerVector[vectors - 1] : vectors == 1 ? 1.1 : 1;
-    return static_cast<double>(llvm::divideCeil(*shape.columns, vectors * lanes) * vectors) * each;
+  auto timeOf = [&](int64_t panels, int64_t vectors) {
+    double each = isWide ? timePerVector[std::max<int64_t>(vectors, 1) - 1] : vectors == 1 ? 1.1 : 1;
+    return static_cast<double>(panels * vectors) * each;
   };
+  int64_t all = (*shape.columns + lanes - 1) / lanes;
+  auto time = [&](int64_t vectors) {
+    int64_t panels = (all + vectors - 1) / vectors, narrow = all / panels, wider = all % panels;
+    return shape.sharesColumns ? timeOf(panels - wider, narrow) + timeOf(wider, narrow + 1) : timeOf(panels, vectors);
+  };
+  if (shape.sharesColumns && time(1) <= time(best)) // of panels that come out alike, the narrowest
+    best = 1;
   for (int64_t vectors = 1; vectors <= usual + (isWide && !isSquares ? 1 : 0); ++vectors)
     if (time(vectors) < time(best))
       best = vectors;

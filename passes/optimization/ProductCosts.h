@@ -28,6 +28,7 @@ struct ProductShape {
   bool hasZeroPoints = false;        // which are taken off codes
   int64_t group = 0;                 // steps of K that share a scale, or 0 for all
   std::optional<int64_t> depth = {}; // K
+  bool sharesColumns = false;        // panels are as wide as each other, give or take a vector
 };
 
 /// The kernel that multiplies fastest, or none where no vector of the machine holds the types. `others` gets what else

@@ -42,7 +42,7 @@ std::optional<int64_t> depthOf(ds::LinearOp linear) {
   return steps * static_cast<int64_t>(linear.getInterleave());
 }
 
-ProductShape shapeOf(Operation *op) {
+ProductShape shapeOf(Operation *op, const Machine &machine) {
   return llvm::TypeSwitch<Operation *, ProductShape>(op)
       .Case([](ds::LinearOp linear) {
         Type right = elementOf(linear.getWeight());
@@ -65,11 +65,15 @@ ProductShape shapeOf(Operation *op) {
                             false,
                             lastSizes(matmul.getResult(), 1)};
       })
-      .Case([](ds::ConvOp conv) { // filters by pixels
+      .Case([&](ds::ConvOp conv) { // filters by pixels
         int64_t rank = cast<RankedTensorType>(conv.getType()).getRank();
-        return ProductShape{{elementOf(conv.getWeight()), elementOf(conv.getInput()), elementOf(conv.getResult())},
-                            false,
-                            lastSizes(conv.getResult(), rank - 2)};
+        ProductShape shape{{elementOf(conv.getWeight()), elementOf(conv.getInput()), elementOf(conv.getResult())},
+                           false,
+                           std::nullopt};
+        if (!ds::joinsImages(conv, machine.vectorBits / static_cast<int64_t>(ds::sumBits(shape.types.result))))
+          shape.columns = lastSizes(conv.getResult(), rank - 2);
+        shape.sharesColumns = true;
+        return shape;
       })
       .Case([](ds::AttentionOp attention) { // scores of as many columns as there are keys
         Type element = elementOf(attention.getQuery());
@@ -115,7 +119,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
   }
 
   LogicalResult schedule(Operation *op, const Machine &machine) {
-    ProductShape shape = shapeOf(op);
+    ProductShape shape = shapeOf(op, machine);
     SmallVector<ds::ProductKernel> others;
     auto kernel = fastestKernel(machine, shape, others);
     auto linear = dyn_cast<ds::LinearOp>(op);

@@ -22,7 +22,7 @@
 // DOT-NOT: tile
 // PLAIN-LABEL: func.func @doc
 // PLAIN-NOT: vector
-// PLAIN: arith.shrui
+// PLAIN: arith.truncf
 // PLAIN: return
 ds.kernel @doc sizes 1 arguments [["d0", 12, 48, 64], ["d0", 12, 48, 64]] {
 ^bb0(%q: tensor<?x12x48x64xf32>, %z: tensor<?x12x48x64xf32>):

@@ -53,7 +53,7 @@ ds.kernel @bfloat sizes 1 arguments [["d0", 70], [2, 35, 96], ["d0", 96]] {
 // CHECK-LABEL: func.func @normalized
 // CHECK-DAG: %[[TAIL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1536xi16>
 // CHECK: math.sqrt
-// CHECK: arith.trunci %{{.*}} : i32 to i16
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
 // CHECK: vector.load %{{.*}} : memref<?xi16>, vector<32xi16>
 // CHECK: vector.store %{{.*}} : memref<?xi16>, vector<32xi16>
 // CHECK: vector.maskedload %{{.*}} : memref<?xi16>, vector<32xi1>, vector<32xi16> into vector<32xi16>
