@@ -107,10 +107,11 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }
-  if (failed(softmax      ? lowerQuantizedAttention(k, *softmax)
-             : anchor     ? lowerAnchor(k, anchor)
-             : areNumbers ? lowerSharedNumbers(k)
-                          : lowerElementwise(k)))
+  if (failed(softmax              ? lowerQuantizedAttention(k, *softmax)
+             : anchor             ? lowerAnchor(k, anchor)
+             : areNumbers         ? lowerSharedNumbers(k)
+             : lowerInterleave(k) ? success()
+                                  : lowerElementwise(k)))
     return failure();
   k.finish();
   return success();

@@ -130,6 +130,8 @@ private:
 
 // One function per family; each fills the kernel's body and its launch attributes, or says what it cannot lower.
 llvm::LogicalResult lowerElementwise(KernelBuilder &builder);
+/// A transpose that puts two or four elements side by side which lie apart; false for any other kernel.
+bool lowerInterleave(KernelBuilder &builder);
 llvm::LogicalResult lowerShape(KernelBuilder &builder, ds::ShapeOp op);
 /// All reductions of the kernel, which share one pass.
 llvm::LogicalResult lowerReduce(KernelBuilder &builder, ds::ReduceOp op);

@@ -95,14 +95,7 @@ private:
         SmallVector<Value> rows(interleave, zeros);
         for (int64_t i = 0; i < count; ++i)
           rows[i] = load(from(k.add(k.mul(group, size), k.constant(i)), at), mask);
-        // Halves that lie two steps apart become neighbours last: 0 2 and 1 3, then 0 1 2 3.
-        while (rows.size() > 1) {
-          size_t half = rows.size() / 2;
-          for (size_t i = 0; i < half; ++i)
-            rows[i] = vector::InterleaveOp::create(k.b, k.loc, rows[i], rows[i + half]);
-          rows.resize(half);
-        }
-        storeLanes(k, rows[0], panel, groupAt(group, at), {});
+        storeLanes(k, interleaveInRegisters(k.b, k.loc, std::move(rows)), panel, groupAt(group, at), {});
       }
     };
     k.loop(none, groups, one, [&](Value group) { pack(group, interleave); });

@@ -24,4 +24,15 @@ SmallVector<Value> transposeInRegisters(OpBuilder &b, Location loc, SmallVector<
   return rows;
 }
 
+Value interleaveInRegisters(OpBuilder &b, Location loc, SmallVector<Value> rows) {
+  // Those half of them apart become neighbours last: 0 2 and 1 3, then 0 1 2 3.
+  while (rows.size() > 1) {
+    size_t half = rows.size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      rows[i] = vector::InterleaveOp::create(b, loc, rows[i], rows[i + half]);
+    rows.resize(half);
+  }
+  return rows.front();
+}
+
 } // namespace deepstride

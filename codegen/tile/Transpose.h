@@ -1,4 +1,4 @@
-// Squares of elements transposed in registers.
+// Squares of elements transposed in registers, rows interleaved there.
 #ifndef DEEPSTRIDE_CODEGEN_TILE_TRANSPOSE_H
 #define DEEPSTRIDE_CODEGEN_TILE_TRANSPOSE_H
 
@@ -10,6 +10,9 @@ namespace deepstride {
 /// zipped until rows are columns.
 llvm::SmallVector<mlir::Value> transposeInRegisters(mlir::OpBuilder &b, mlir::Location loc,
                                                     llvm::SmallVector<mlir::Value> rows);
+
+/// The elements of as many vectors as a power of two, those of one lane side by side: a0 b0 a1 b1 ... of two.
+mlir::Value interleaveInRegisters(mlir::OpBuilder &b, mlir::Location loc, llvm::SmallVector<mlir::Value> rows);
 
 } // namespace deepstride
 
