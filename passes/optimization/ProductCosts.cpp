@@ -130,7 +130,9 @@ Tile fastestTile(const Machine &machine, ProductKernel kernel, const ProductShap
     return tileOf(usual);
   int64_t best = usual;
   auto timeOf = [&](int64_t panels, int64_t vectors) {
-    double each = isWide ? timePerVector[std::max<int64_t>(vectors, 1) - 1] : vectors == 1 ? 1.1 : 1;
+    if (panels == 0 || vectors == 0)
+      return 0.0;
+    double each = isWide ? ArrayRef(timePerVector)[vectors - 1] : vectors == 1 ? 1.1 : 1;
     return static_cast<double>(panels * vectors) * each;
   };
   int64_t all = (*shape.columns + lanes - 1) / lanes;

@@ -85,18 +85,20 @@ func.func @bytes(%x: tensor<?x32xui8>, %w: tensor<32x?xi8>, %p: tensor<?x32xi16>
 // CHECK: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>}
 // CHECK: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 16, columns = 16, sweep = 128>}
 // CHECK: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 64, sweep = 128>}
+// CHECK: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 64, sweep = 128>}
 // NARROW-LABEL: func.func @others
 // NARROW: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
 // NARROW: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
 // NARROW: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
-func.func @others(%q: tensor<?x2x?x8xf32>, %i: tensor<?x4x4x4xf32>, %f: tensor<8x4x1x1xf32>, %j: tensor<1x4x4x4xf32>, %l: tensor<1x4x14x14xf32>)
-    -> (tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x14x14xf32>) {
+func.func @others(%q: tensor<?x2x?x8xf32>, %i: tensor<?x4x4x4xf32>, %f: tensor<8x4x1x1xf32>, %j: tensor<1x4x4x4xf32>, %l: tensor<1x4x14x14xf32>,
+    %n: tensor<1x4x8x8xf32>) -> (tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x14x14xf32>, tensor<1x8x8x8xf32>) {
   %0 = ds.attention %q, %q, %q scale 0.5 : (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
   %d:3 = ds.attention_gradient %q, %q, %q, %q scale 0.5 : (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>)
   %1 = ds.conv %i, %f strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<?x4x4x4xf32>, tensor<8x4x1x1xf32>) -> tensor<?x8x4x4xf32>
   %2 = ds.conv %j, %f strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<1x4x4x4xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x4x4xf32>
   %3 = ds.conv %l, %f strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<1x4x14x14xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x14x14xf32>
-  return %0, %1, %2, %3 : tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x14x14xf32>
+  %4 = ds.conv %n, %f strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<1x4x8x8xf32>, tensor<8x4x1x1xf32>) -> tensor<1x8x8x8xf32>
+  return %0, %1, %2, %3, %4 : tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x14x14xf32>, tensor<1x8x8x8xf32>
 }
 
 // -----
