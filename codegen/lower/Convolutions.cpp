@@ -157,10 +157,11 @@ void Convolution::multiply(const MicroKernel &micro, const Matrix &given, Value 
     Value sweep = k.mul(part, k.constant(filtersPerPart)), filter = k.add(firstFilter, sweep);
     Value count =
         arePartsEqual ? k.constant(filtersPerPart) : k.minimum(k.constant(filtersPerPart), k.sub(filters, sweep));
-    Matrix lhs = filterRows ? filterRows.emit(filter, count) : given;
-    if (!filterRows)
+    Matrix lhs = given;
+    if (filterRows) {
+      lhs = filterRows.emit(filter, count);
+    } else { // prefetched are the next part's, or the first of the next panel's
       lhs.offset = k.mul(filter, depth);
-    if (!filterRows) { // the next part's, or the first of the next panel's
       Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, k.add(part, one), parts);
       Value next = arith::SelectOp::create(b, loc, isLast, firstFilter, k.add(filter, count));
       panel.next = k.mul(next, depth);
