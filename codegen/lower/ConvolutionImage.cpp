@@ -182,8 +182,9 @@ void PixelPanels::copyRows(const Run &run) {
 }
 
 void PixelPanels::gather(Value base, Value buffer, Value width, int64_t lanes) {
-  // What is asked once of a tap and a run serves so many channels, whose rows of an image stay in a level-1 cache.
-  constexpr int64_t channelsAtOnce = 16;
+  // What is asked once of a tap and a run serves so many channels, whose rows of an image stay in a level-1 cache also
+  // where all lie in one of its sets, as those of 64 x 64 pixels.
+  constexpr int64_t channelsAtOnce = 4;
   Value zero = k.constant(0), one = k.constant(1), most = k.constant(channelsAtOnce);
   Value channels = k.index(image.weight[1]), number = memref::LoadOp::create(k.b, k.loc, runCount);
   Value rowsOfChannel = k.mul(k.index(product(image.taps)), width);
