@@ -27,14 +27,16 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;
   pm.addNestedPass<func::FuncOp>(createVectorizeRows(vectors));
+  // Before canonicalization, which makes a conversion of an integer to bf16 of one to f32 and a rounding: a function
+  // that libgcc 12 lacks, and one rounding where the program has two.
+  RoundBfloatsOptions rounding;
+  rounding.instruction = options.roundsBfloats && !options.reference;
+  pm.addNestedPass<func::FuncOp>(createRoundBfloats(rounding));
   // Before the expansion, so that it meets each transcendental once.
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createCSEPass());
   if (!options.reference)
     pm.addNestedPass<func::FuncOp>(createExpandMath());
-  RoundBfloatsOptions rounding;
-  rounding.instruction = options.roundsBfloats && !options.reference;
-  pm.addNestedPass<func::FuncOp>(createRoundBfloats(rounding));
   // While buffers are still arguments: afterwards they are casts that nothing may touch.
   pm.addPass(createLowerKernelAbi());
   pm.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());

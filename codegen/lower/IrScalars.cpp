@@ -117,8 +117,17 @@ Value IrScalars::integerToFloat(Value x, ScalarType type, bool isUnsigned) {
 Value IrScalars::floatTo(Value x, ScalarType type) {
   if (typeOf(x) == type)
     return x;
-  return type == ScalarType::f64 ? b.createOrFold<arith::ExtFOp>(loc, shaped(type), x)
-                                 : b.createOrFold<arith::TruncFOp>(loc, shaped(type), x);
+  if (type == ScalarType::f64)
+    return b.createOrFold<arith::ExtFOp>(loc, shaped(type), x);
+  // Canonicalization converts an integer straight to f32, which rounds once what two casts round twice. It leaves
+  // roundings alone that name their direction.
+  Operation *from = x.getDefiningOp();
+  if (isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(from) &&
+      getElementTypeOrSelf(from->getOperand(0).getType()).isInteger(64))
+    return arith::TruncFOp::create(b, loc, shaped(type), x,
+                                   arith::RoundingModeAttr::get(b.getContext(), arith::RoundingMode::to_nearest_even),
+                                   nullptr);
+  return b.createOrFold<arith::TruncFOp>(loc, shaped(type), x);
 }
 
 Value IrScalars::rounded(Value x, const ElementInfo &to) {

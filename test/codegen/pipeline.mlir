@@ -25,3 +25,23 @@ ds.kernel @activation sizes 1 arguments [["d0"]] {
   %0 = ds.gelu erf %x {result_sizes = [["d0"]]} : (tensor<?xf32>) -> tensor<?xf32>
   ds.yield %0 : tensor<?xf32>
 }
+
+// Two casts round twice, here as in two kernels: canonicalization would convert the integer straight to the last type.
+// CHECK-LABEL: llvm.func @casts
+// CHECK-NOT: bf16
+// CHECK: llvm.sitofp {{.*}}i8> to vector<{{.*}}f32>
+// CHECK-NOT: bf16
+// CHECK-LABEL: llvm.func @long
+// CHECK: llvm.sitofp {{.*}}i64> to vector<{{.*}}f64>
+// CHECK-NEXT: llvm.intr.experimental.constrained.fptrunc {{.*}}f64> to vector<{{.*}}f32>
+ds.kernel @casts sizes 1 arguments [["d0"]] {
+^bb0(%x: tensor<?xi8>):
+  %0 = ds.cast %x to bf16 {result_sizes = [["d0"]]} : (tensor<?xi8>) -> tensor<?xbf16>
+  ds.yield %0 : tensor<?xbf16>
+}
+ds.kernel @long sizes 1 arguments [["d0"]] {
+^bb0(%x: tensor<?xi64>):
+  %0 = ds.cast %x to f64 {result_sizes = [["d0"]]} : (tensor<?xi64>) -> tensor<?xf64>
+  %1 = ds.cast %0 to f32 {result_sizes = [["d0"]]} : (tensor<?xf64>) -> tensor<?xf32>
+  ds.yield %1 : tensor<?xf32>
+}

@@ -168,6 +168,37 @@ def casts(folder):
     p.verify(folder)
 
 
+DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
+
+
+def cast_whole(number, element):
+    """To the nearest that the type holds, ties to even: in integers, which round nothing themselves."""
+    if math.isinf(number):
+        return number
+    shift = max(abs(number).bit_length() - DIGITS[element], 0)
+    kept, rest, half = abs(number) >> shift, abs(number) & ((1 << shift) - 1), (1 << shift) >> 1
+    kept += rest > half or (rest == half > 0 and kept % 2)
+    return (-1 if number < 0 else 1) * (math.inf if element == "f16" and kept << shift > 65504 else kept << shift)
+
+
+@case(seconds=3)
+def two_casts_round_twice(folder):
+    """Whether their kernels are one or two: what the first cast drops decides ties of the second no more."""
+    p = Program()
+    for source in ("i64", "ui64", "i32", "ui32"):
+        width = 31 if source == "i32" else 32 if source == "ui32" else 63
+        near = [sum(parts) for digits in DIGITS.values() for top in (width - 1, digits + 2) if digits < top < width
+                for parts in itertools.product([1 << top], [0, 1 << (top + 1 - digits)], [1 << (top - digits)], [-1, 0, 1])]
+        near += [int(n) >> int(by) for n, by in p.random.integers([0, 0], [1 << width, width], (40, 2))]
+        x = p.input(np.array(near + [0 if source.startswith("u") else -n for n in near], DTYPES[source]), source)
+        for through, target in itertools.product(DIGITS, repeat=2):
+            first = [cast_whole(number, through) for number in map(int, x.array)]
+            second = [cast_whole(number, target) for number in first]
+            between = p.op(f"ds.cast {{0}} to {through}", [x], through, x.dims, np.array(first, np.float64))
+            p.test(f"ds.cast {{0}} to {target}", [between], target, x.dims, np.array(second, np.float64), rtol=0)
+    p.verify(folder, ["--mcpu=host", "--mcpu=x86-64-v3", "--fusion=none", "--reference"])
+
+
 SHAPES = [([3, 5], [5]), ([4, 1, 7], [1, 3, 1]), ([1], [6]), ([], [3, 2]), ([2, 3, 4, 5], [2, 1, 1, 5]), ([0, 3], [1, 3]),
           ([33], [1]), ([17, 1], [1, 19])]
 
