@@ -290,8 +290,8 @@ def DS_ConvOp : DS_TensorOp<"conv", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let assemblyFormat = [{$input `,` $weight (`,` $bias^)? `strides` $strides `pads` $pads `dilations` $dilations
                          `groups` $groups attr-dict `:` functional-type(operands, results)}];
   let declarations = [{
-    /// Whether a group has so few filters that they walk over the image, which nothing is gathered of; not where their
-    /// number is known at run time only.
+    /// Whether a group has so few filters that gathering windows for them costs as much as it saves: they walk over
+    /// the image, where the last stride is 1 or 2. Not where their number is known at run time only.
     bool hasFewFilters();
   }];
 }
