@@ -205,8 +205,8 @@ def RoundAttention : Pass<"ds-round-attention", "::mlir::ModuleOp"> {
     Every `ds.attention` of f32 rounds the operands of its two products to bf16 where the machine multiplies those at
     least 1.5 times as fast; scores, softmax and sums stay f32. With u = 2^-8, a score changes by at most (2 u + u^2)
     scale times the sum over D of |q k|, d say, and so a weight of the softmax by a factor of at most e^(2 d); the result by
-    at most (2 u + u^2) times the greatest of the values beyond that. Reports: attentions rounded; remarks say why one
-    is not.
+    at most (2 u + u^2) times the greatest of the values beyond that. One query a head reads keys and values once, and
+    stays f32. Reports: attentions rounded; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"machine", "machine", "std::string", "\"512\"",

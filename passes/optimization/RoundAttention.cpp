@@ -1,6 +1,7 @@
 // ds-round-attention: where the machine multiplies pairs of bf16 faster than numbers of f32, both products of an
 // attention of f32 round their operands: queries and keys, weights and values. Scores, their softmax and all sums stay
-// f32.
+// f32. A decoder's step, with one query a head, stays as it is: it reads keys and values once, as fast as memory gives
+// them, and rounding and packing them takes four times as long.
 //
 //   ds.attention %q, %k, %v scale 0.125  =>  ds.attention %q, %k, %v scale 0.125 rounds bf16
 #include "passes/Report.h"
@@ -52,6 +53,8 @@ struct RoundAttention : deepstride::impl::RoundAttentionBase<RoundAttention>, Pa
       return "its operands are rounded already";
     if (!cast<RankedTensorType>(op.getType()).getElementType().isF32())
       return "its operands are not f32";
+    if (cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2) == 1)
+      return "one query a head reads keys and values once, where they lie";
     if (gain < leastGain)
       return llvm::formatv("products of bf16 run at {0:f1} times the rate of f32 here, less than {1:f1}", gain,
                            leastGain);

@@ -77,7 +77,7 @@ def attention_of_rounded_operands(folder):
                 rows = pick(1, 2, 15, 16, 17, 31, 32, 33, 70)
                 keys = rows + pick(0, 0, 1, 15, 31, 64, 100)
                 feeds.append(drawn(random, pick(1, 2), rows=rows, keys=keys, **shape))
-            for option in [*(f"--mcpu={cpu}" for cpu in random.choice(processors(), 1)), "--reference"]:
+            for option in [*(f"--mcpu={cpu}" for cpu in random.choice([*processors(), "host"], 1)), "--reference"]:
                 package = compile_model(path, folder, option)
                 for feed in feeds:
                     found = run_package(package, feed, folder, f"--threads={pick(1, 2, 3)}")["y"]
@@ -116,3 +116,33 @@ def layers_with_rounded_attention(folder):
         found = run_package(folder / "rounded.dsp", values, folder)
         for name, y in found.items():
             expect(distance(y, exact[name]) <= 0.02, f"{cpu} {name}: {distance(y, exact[name])} from f32 (DS_SEED={SEED})")
+
+
+@case(seconds=2)
+def one_query_stays_exact(folder):
+    """A decoder's step reads keys and values once: --precision=bf16 leaves its attention in f32, whatever it does to products."""
+    random = np.random.default_rng([SEED, 4])
+    names, shape = ["q", "k", "v"], dict(batch=2, heads=3, groups=3, rows=1, keys=int(random.integers(2, 90)), depth=32, width=32)
+    feed = drawn(random, **shape)
+    del feed["m"]
+    feed["x"] = random.standard_normal((4, 32)).astype(np.float32)
+    weight = random.standard_normal((32, 48)).astype(np.float32)
+    dims = {"q": ["b", 3, 1, 32], "k": ["b", 3, "t", 32], "v": ["b", 3, "t", 32], "x": ["n", 32]}
+    graph = helper.make_graph([helper.make_node("Attention", names, ["y"]), helper.make_node("MatMul", ["x", "w"], ["z"])], "g",
+                              [helper.make_tensor_value_info(name, 1, sizes) for name, sizes in dims.items()],
+                              [helper.make_tensor_value_info(name, 1, None) for name in "yz"], [onnx.numpy_helper.from_array(weight, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10), str(folder / "m.onnx"))
+    (folder / "fast.json").write_text(json.dumps({"ceilings": {"f32_gflops": 100, "bf16_gflops": 200}}))
+    q, k, v = (feed[name].astype(np.float64) for name in names)
+    scores = q @ k.swapaxes(2, 3) / np.sqrt(32)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ v
+    for cpu in [*processors(), "host"]:
+        report = tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", "--precision=bf16", f"--mcpu={cpu}", f"--ceilings={folder / 'fast.json'}", "--report")
+        expect("0 attentions rounded" in report.out and "1 products rounded" in report.out, str(report))
+        found = run_package(folder / "m.dsp", feed, folder)
+        # Rounded operands would be off by some 2^-8, rounded sums of f32 by far less than 2^-14 of values of a few.
+        expect(np.abs(found["y"] - wanted).max() <= 2.0**-14, f"{cpu}: {np.abs(found['y'] - wanted).max()} (DS_SEED={SEED})")
+        product = feed["x"].astype(np.float64) @ weight
+        far = np.abs(found["z"] - product) / (np.abs(feed["x"]) @ np.abs(weight))
+        expect(far.max() <= 2.02 * HALF, f"{cpu}: product {far.max()} (DS_SEED={SEED})")

@@ -25,3 +25,16 @@ func.func @kept(%half: tensor<2x3x4x8xf16>, %q: tensor<2x3x4x8xf32>) -> (tensor<
   %1 = ds.attention %q, %q, %q scale 0.125 rounds bf16 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
   return %0, %1 : tensor<2x3x4x8xf16>, tensor<2x3x4x8xf32>
 }
+
+// -----
+
+// A decoder's step: one query, and two, which share what is packed.
+// CHECK-LABEL: func.func @step
+// CHECK: ds.attention %arg0, %arg2, %arg2 scale 1.250000e-01 :
+// CHECK: ds.attention %arg1, %arg2, %arg2 scale 1.250000e-01 rounds bf16 :
+func.func @step(%one: tensor<?x12x1x64xf32>, %two: tensor<?x12x2x64xf32>, %past: tensor<?x12x?x64xf32>) -> (tensor<?x12x1x64xf32>, tensor<?x12x2x64xf32>) attributes {ds.entry} {
+  // expected-remark @+1 {{attention not rounded: one query a head reads keys and values once, where they lie}}
+  %0 = ds.attention %one, %past, %past scale 0.125 : (tensor<?x12x1x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x1x64xf32>
+  %1 = ds.attention %two, %past, %past scale 0.125 : (tensor<?x12x2x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x2x64xf32>
+  return %0, %1 : tensor<?x12x1x64xf32>, tensor<?x12x2x64xf32>
+}
